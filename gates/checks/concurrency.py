@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.check import Said
 from gates.child.probing import Probe
-from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.evidence._probes import ProbeCheck, Probes, only, readable, unknown
 from gates.model import Location, Model, Outcome, as_rules
 from gates.task.probes import Concurrent
 
@@ -129,16 +129,13 @@ def _rows(one: Concurrent, seen: Together, said: Said) -> Iterator[tuple[str, ..
     yield said.outcome.value, str(seen.failed), met, str(seen.pauses), bound, str(one.count), one.name
 
 
-ASPECT = Aspect[Concurrent, Together](
-    lambda one: f"The same result concurrently: {one.name}", lambda one, seen: [_said(one, seen)]
-)
 CHECK = ProbeCheck(
     name="concurrency",
     order=40,
     prefix="concurrency",
     rule=RULE,
     evidence=Concurrency,
-    aspects=lambda _one: (ASPECT,),
+    aspects=only(lambda one: f"The same result concurrently: {one.name}", _said),
     promise="the same result concurrently",
     title="Concurrency",
     text=ROUNDS,

@@ -134,9 +134,6 @@ def _stalled(steps: Sequence[HotStep]) -> float:
     return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
 
 
-SHARE = 0.8  # of the time limit, after which a run stops by itself
-
-
 class HotPaths(Probes[HotPath, HotSeen]):
     """The hot paths of a task, step by step."""
 
@@ -146,7 +143,7 @@ class HotPaths(Probes[HotPath, HotSeen]):
     @classmethod
     def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
         """Run a callable in a process of its own."""
-        asked = {"call": part.call, "args": part.args, "steps": part.steps, "seconds": SHARE * limit_s}
+        asked = {"call": part.call, "args": part.args, "steps": part.steps}
         told = probe.ask("recorder.hot_path", name, asked, limit_s, threads=None)
         return readable(HotSeen(problem=told.trouble, crash=told.place), lambda: {"run": told.of("step")})
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
-from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.evidence._probes import ProbeCheck, Probes, only, readable, unknown
 from gates.model import Location, Model, Outcome, as_rules
 from gates.task.probes import Leak
 from gates.words import shown, sparkline
@@ -140,7 +140,6 @@ class LeakRun(Model):
 
 LONGER = 3
 MOST_EPOCHS = 1000
-SHARE = 0.8  # of the time limit, after which a longer run stops by itself
 LOCATED = 6  # epochs that are looked at for where
 
 
@@ -155,7 +154,7 @@ class Leaks(Probes[Leak, LeakRun]):
         """Run a callable as often as is asked, and again where it does not stay as it is."""
 
         def asked(suffix: str, epochs: int, warm: int = 0) -> Probed:
-            about = {"call": part.call, "args": part.args, "seconds": SHARE * limit_s, "least": part.epochs}
+            about = {"call": part.call, "args": part.args, "least": part.epochs}
             told = {**about, "epochs": epochs, "warm": warm}
             return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
 
@@ -278,14 +277,13 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
         yield _why(run), "-", "-", "-", epochs, "-", "-", leak.name
 
 
-ASPECT = Aspect[Leak, LeakRun](lambda leak: f"No memory leak in {leak.name}", lambda leak, run: [_said(leak, run)])
 CHECK = ProbeCheck[Leak, LeakRun](
     name="leaks",
     order=30,
     prefix="leak",
     rule=RULE,
     evidence=Leaks,
-    aspects=lambda _leak: (ASPECT,),
+    aspects=only(lambda leak: f"No memory leak in {leak.name}", _said),
     promise="no memory leak",
     title="Memory",
     text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gates.check import Said
 from gates.child.probing import Probe, Probed
-from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.evidence._probes import ProbeCheck, Probes, only, readable, unknown
 from gates.measuring.interval import student
 from gates.model import Location, Model, Outcome, as_rules
 from gates.task.probes import Scale
@@ -172,17 +172,13 @@ def _rows(scale: Scale, seen: Scaled, said: Said) -> Iterator[tuple[str, ...]]:
     yield *found, sizes, ", ".join(values), rounds, seen.device, scale.name
 
 
-ASPECT = Aspect[Scale, Scaled](
-    lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}",
-    lambda scale, seen: [_said(scale, seen)],
-)
 CHECK = ProbeCheck[Scale, Scaled](
     name="scaling",
     order=50,
     prefix="scaling",
     rule=RULE,
     evidence=Scaling,
-    aspects=lambda _scale: (ASPECT,),
+    aspects=only(lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}", _said),
     promise="it grows no faster than it may",
     title="Complexity",
     text=METHOD,

@@ -23,6 +23,7 @@ from gates.words import printable
 
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 MOST = 256 * 1024 * 1024
+SHARE = 0.8  # of the time limit, after which a program begins nothing new
 Entry = dict[str, object]
 
 
@@ -86,7 +87,7 @@ class Probe:
         env: Mapping[str, str] | None = None,
     ) -> Probed:
         """Run a program; `name` is that of its journal. No `threads` are those it has."""
-        question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
+        question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "seconds": SHARE * limit_s})
         env = {**UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
         argv = command(self.context.python, program, str(question.path))

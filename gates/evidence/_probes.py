@@ -77,6 +77,12 @@ class Aspect(Generic[P, S]):
     level: Callable[[P], Level] = lambda _part: Level.MUST
 
 
+def only(title: Callable[[P], str], say: Callable[[P, S], Said]) -> Callable[[P], tuple[Aspect[P, S], ...]]:
+    """Return the one aspect of each callable, of which one thing is said."""
+    aspect: Aspect[P, S] = Aspect(title, lambda part, seen: [say(part, seen)])
+    return lambda _part: (aspect,)
+
+
 @dataclass(frozen=True)
 class ProbeCheck(Generic[P, S]):
     """What a check on one kind of callable has of its own; all else follows from it.

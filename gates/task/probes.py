@@ -5,11 +5,11 @@ import math
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
+from gates.child.values import shown
 from gates.model import Level
 from gates.task.types import Callable, Distance, Json, Located, Name, OneCall, Part, Seconds, Taken
-from gates.words import called
 
 
 class Leak(OneCall):
@@ -114,6 +114,7 @@ class Scale(OneCall):
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
 
 
+MOST = 1000  # characters of arguments in a name
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
 
 
@@ -162,8 +163,8 @@ class Concurrent(Part):
     def name(self) -> str:
         """Return what it is called in reports."""
         if self.shared:
-            return f"{self.use} on one {called(self.shared, self.args)}"
-        return " | ".join(called(f"{self.call}", args) for args in self.each or (self.args,))
+            return f"{self.use} on one {self.shared}({_shown(self.args)})"
+        return f"{self.call}({' | '.join(map(_shown, self.each)) or _shown(self.args)})"
 
     @property
     def count(self) -> int:
@@ -174,6 +175,10 @@ class Concurrent(Part):
     def rounds(self) -> int:
         """Return how many rounds without a failure show that so few fail."""
         return math.ceil(CONFIDENT / self.failure_rate - 1e-9)
+
+
+def _shown(args: tuple[JsonValue, ...]) -> str:
+    return shown(list(args), MOST)[1:-1]
 
 
 class Need(StrEnum):

@@ -2,18 +2,19 @@
 
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
 import torch
-from building import ROOT
+from building import PATIENCE_S, ROOT
 
 from gates.child.asking import Places
 from gates.child.recorder import waiting
 from gates.child.recorder.hot_path import HostReads
-from gates.child.recorder.waiting import Feeding, Looking, pointers
+from gates.child.recorder.waiting import Feeding, Loading, Sampling, pointers
 
 PLACES = Places(str(ROOT))
 
@@ -30,41 +31,31 @@ class Time:
 
 
 @pytest.fixture
-def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
+def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
     monkeypatch.setattr(waiting, "perf_counter", Time())
-    feeding = Feeding(PLACES)
-    monkeypatch.setattr("signal.setitimer", lambda *_: None)
-    monkeypatch.setattr(feeding, "makes_batches", lambda frame: frame is not None)
-    return Looking(PLACES, feeding)
+    return Loading()
 
 
-def test_time_up_to_each_look_is_a_wait_where_a_batch_is_made(looking: Looking) -> None:
-    here = sys._getframe(0)
-    for frame in (None, here, here, None):
-        looking._look(0, frame)
-    whole, waited, lines = looking.taken()
-    assert (whole, waited) == (5.0, 2.0)
-    assert [(path, count) for (path, _), count in lines.items()] == [("tests/evidence/test_hot_recorder.py", 2)]
-    assert looking.taken()[:2] == (1.0, 0.0)
+def test_time_in_loaders_is_a_wait_and_counted_once(loading: Loading) -> None:
+    with loading.during(), loading.during():
+        assert loading.active
+    assert loading.taken() == (3.0, 1.0, 2.0)
+    assert loading.taken() == (1.0, 0.0, 1.0)
 
 
-@pytest.mark.parametrize(("calls", "waited"), [([False], 0.0), ([False, True], 1.0), ([True], 1.0)])
-def test_batch_of_an_evaluation_is_none_of_the_training(looking: Looking, calls: list[bool], waited: float) -> None:
-    looking._look(0, sys._getframe(0))
-    for trains in calls:
-        looking.called(trains=trains)
-    assert looking.taken()[1] == waited
+def test_batch_of_an_evaluation_is_none_of_the_training(loading: Loading) -> None:
+    with loading.during():
+        pass
+    loading.called(trains=False)
+    assert loading.taken() == (3.0, 0.0, 2.0)
 
 
-def test_what_is_not_looked_at_is_told() -> None:
-    looking, told = Looking(PLACES, Feeding(PLACES)), list[str]()
-    thread = threading.Thread(target=lambda: told.append(looking.trouble()))
-    thread.start()
-    thread.join()
-    assert [*told, looking.trouble()] == [
-        "it trains in another thread than the main one, which alone is looked at",
-        "it takes the signal (SIGALRM) by which it is looked at",
-    ]
+def test_batch_that_a_teacher_sees_first_is_the_trainings(loading: Loading) -> None:
+    with loading.during():
+        pass
+    loading.called(trains=False)
+    loading.called(trains=True)
+    assert loading.taken()[1] == 1.0
 
 
 def asked(look: Callable[[FrameType], bool]) -> bool:
@@ -134,6 +125,22 @@ def test_what_cuda_calls_synchronising_is_counted_once(monkeypatch: pytest.Monke
     assert (modes, read.call, count) == (["warn"], "wait", 2)
     assert read.location and read.location[0] == "tests/evidence/test_hot_recorder.py"
     assert [str(other.message) for other in others] == ["another one"]
+
+
+def test_sampling_tells_the_line_of_a_wait(loading: Loading) -> None:
+    sampling = Sampling(PLACES, Feeding(PLACES))
+    sampling.watch(loading)
+    assert sampling.is_watched()
+    with loading.during():
+        limit = time.monotonic() + PATIENCE_S
+        while not (found := sampling.taken()[1]) and time.monotonic() < limit:
+            time.sleep(0.005)
+    assert {path for path, _ in found} == {"tests/evidence/test_hot_recorder.py"}
+    elsewhere: list[bool] = []
+    other = threading.Thread(target=lambda: elsewhere.append(sampling.is_watched()))
+    other.start()
+    other.join()
+    assert elsewhere == [False]
 
 
 @pytest.mark.parametrize("root", ["/home/p", "/usr/lib/python3/site-packages/p"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
-from gates.checks.startup.collect import Imported, Startup
+from gates.checks.startup.collect import Startup
 from gates.model import Finding, Level, Location, Outcome, Planned, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Task
@@ -82,30 +82,20 @@ def _build(seen: Startup) -> Finding:
 
 def _imports(seen: Startup) -> Iterator[Finding]:
     about = IMPORTS.but(level=Level.SHOULD, expected="imported")
-    broken = _by_cause([module for module in seen.modules if module.ending is Outcome.FAILED])
-    for module, others in broken:
-        own = about.but(severity=Severity.HIGH, location=module.location, subject=module.name, actual=module.error)
+    amiss = [module for module in seen.modules if module.ending is not Outcome.PASSED]
+    for module in amiss:
+        message, place = f"{module.name} {module.why}", {"location": module.location, "subject": module.name}
+        own = about.but(severity=Severity.HIGH, actual=module.error, cause=module.error, **place)
         own = own.but(impact="Whoever imports it first meets this error.", command=f"python -c 'import {module.name}'")
-        yield own.failed(f"{module.name}{others} {module.why}", "Fix the import.")
-    aside = _by_cause([module for module in seen.modules if module.ending is Outcome.UNKNOWN])
-    for module, others in aside:
-        yield _unseen(IMPORTS, f"{module.name}{others} {module.why}", location=module.location, subject=module.name)
+        broken = module.ending is Outcome.FAILED
+        yield own.failed(message, "Fix the import.") if broken else _unseen(IMPORTS, message, **place)
     if seen.problem:
         yield _unseen(IMPORTS, seen.problem, subject="unreached")
-    elif not broken and not aside:
+    elif not amiss:
         count = len(seen.modules)
         message, own = f"{count} modules import by themselves", about.but(actual=f"{count} imported")
         none = "The implementation holds no module of a package."
         yield own.passed(f"{message}.") if count else own.not_asked(none)
-
-
-def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
-    """Return one module for each cause, with what to say of the others that fail by the same."""
-    causes: dict[tuple[str, str], list[Imported]] = {}
-    for module in modules:
-        causes.setdefault((str(module.location), module.error), []).append(module)
-    counts = [(alike[0], len(alike) - 1) for alike in causes.values()]
-    return [(module, f" (and {more} more by the same)" if more else "") for module, more in counts]
 
 
 def _unseen(about: About, message: str, **own: object) -> Finding:

@@ -23,7 +23,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..asking import HERE, Place, Places, Teller, as_location, leave, named, program
 from .observing import Outermost, held, returned_by
-from .waiting import Feeding, Looking, loads
+from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]
 FUNCTIONS = ("nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select", "unique", "bincount")
@@ -150,7 +150,8 @@ class HotPath:
         self._rounds = 0
         self._begin()
         self._feeding = Feeding(places)
-        self._looking = Looking(places, self._feeding)
+        self._sampling = Sampling(places, self._feeding)
+        self._loaders = Loaders()
         self._reads = HostReads(places, self._aside)
 
     def _begin(self) -> None:
@@ -165,18 +166,19 @@ class HotPath:
         self._reads.listen()
         Outermost(self._before, self._after)
         register_optimizer_step_post_hook(self._stepped)
-        self._looking.begin()
 
     def _aside(self, frame: FrameType | None) -> bool:
-        """Return whether a read is none of the main thread's, or is one of a batch that is made on the host."""
-        return threading.current_thread() is not threading.main_thread() or self._feeding.makes_batches(frame)
+        """Return whether a read is none of the training thread's, or is one of a batch that is made on the host."""
+        if not self._sampling.is_watched():
+            return True
+        return self._loaders.own.active or self._feeding.makes_batches(frame)
 
     def _before(self, module: nn.Module) -> None:
         """Note who calls an outermost model, and whether it trains."""
-        frame = sys._getframe(1)  # noqa: SLF001  # as logging does
-        if next(module.parameters(), None) is not None and not loads(frame):
-            self._looking.called(trains=torch.is_grad_enabled())
-            self._feeding.looping(frame)
+        loading = self._loaders.own
+        if not loading.active and next(module.parameters(), None) is not None:
+            loading.called(trains=torch.is_grad_enabled())
+            self._feeding.looping(sys._getframe(1))  # noqa: SLF001  # as logging does
 
     def _after(self, _module: nn.Module, *told: object) -> None:
         if torch.is_grad_enabled():
@@ -184,16 +186,15 @@ class HotPath:
 
     def _stepped(self, optimizer: Optimizer, *_: object) -> None:
         """Take down the step that has ended; begin the next one."""
-        if trouble := self._looking.trouble():
-            self._note({"word": "problem", "what": trouble, "place": None})
-        whole, waited, lines = self._looking.taken()
+        whole, loaders, outside = self._loaders.own.taken()
+        share, lines = self._sampling.taken()
         if id(optimizer) in self._optimizers:
             self.tell()
             self._feeding.learned()
         elif not self._optimizers:
             self._feeding.learn()
         self._optimizers.add(id(optimizer))
-        self._seconds, self._waited = self._seconds + whole, self._waited + waited
+        self._seconds, self._waited = self._seconds + whole, self._waited + loaders + share * outside
         self._lines.update(lines)
         self._read.update(self._reads.taken())
         self._device = next((param.device.type for param in held(optimizer)), "")
@@ -201,8 +202,9 @@ class HotPath:
         if self._rounds >= self._steps or (monotonic() > self._until and self._rounds > LEAST):
             self._note({"word": "end"})
             leave()  # what the project leaves running is none of what was asked for
+        self._sampling.watch(self._loaders.own)
         self._reads.hear_cuda()
-        self._looking.taken()  # what was told took its time, too
+        self._loaders.own.taken()  # what was told took its time, too
 
     def tell(self) -> None:
         """Tell of the step, if there was one, and begin another."""

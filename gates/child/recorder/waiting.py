@@ -1,20 +1,22 @@
-"""Waits for batches, seen by looking at the thread that trains."""
+"""Waits for batches: timed in the iterators of loaders, and seen in other sources by looking at the thread."""
 
+import functools
 import os
-import signal
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from inspect import CO_GENERATOR
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from types import CodeType, FrameType
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.utils._pytree import tree_iter
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -74,8 +76,6 @@ class Feeding:
         for _ in range(DEEPEST):
             if frame is None or frame.f_code in self._loops:
                 break
-            if frame.f_code in LOADERS:
-                return True
             if not frame.f_code.co_filename.startswith(HERE):
                 called = frame
             frame = frame.f_back
@@ -103,45 +103,28 @@ def pointers(value: object) -> Iterator[tuple[int, object]]:
             yield leaf.__array_interface__["data"][0], leaf
 
 
-EVERY_S = 0.001
-LOADERS = {_BaseDataLoaderIter.__next__.__code__, DataLoader.__iter__.__code__}
+class Loading:
+    """What a thread waited for loaders in a step; batches that only an evaluation was asked for are no wait."""
 
+    def __init__(self) -> None:
+        self.active = False
+        self._evaluated = False
+        self._pending = self._waited = self._all = 0.0
+        self._began = perf_counter()
 
-def loads(frame: FrameType | None) -> bool:
-    """Return whether a loader of torch is at work here."""
-    while frame is not None and frame.f_code not in LOADERS:
-        frame = frame.f_back
-    return frame is not None
-
-
-class Looking:
-    """Looks at the main thread again and again: whether it waits for a batch, and on which line.
-
-    It is a timer's signal that looks. A thread would have to wait for the interpreter's lock, so that it saw work less
-    often than waits. Batches that only an evaluation was asked for are no wait.
-    """
-
-    def __init__(self, places: Places, feeding: Feeding) -> None:
-        self._places, self._feeding = places, feeding
-        self._waits = self._evaluated = False
-        self._waited = self._pending = 0.0
-        self._began = self._last = perf_counter()
-        self._lines: Counter[Place] = Counter()
-        self._handler: Callable[[int, FrameType | None], None] = self._look
-
-    def begin(self) -> None:
-        """Begin to look, for the rest of the process."""
-        # else it would be compiled with what it interrupts
-        self._handler = torch.compiler.disable(self._look)  # type: ignore[no-untyped-call]  # as torch has it
-        signal.signal(signal.SIGALRM, self._handler)
-        signal.setitimer(signal.ITIMER_REAL, EVERY_S)
-
-    def trouble(self) -> str:
-        """Return why it does not see what trains, or nothing where it does."""
-        if threading.current_thread() is not threading.main_thread():
-            return "it trains in another thread than the main one, which alone is looked at"
-        own = signal.getsignal(signal.SIGALRM) is self._handler
-        return "" if own else "it takes the signal (SIGALRM) by which it is looked at"
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Count the time of the block, unless it is part of what is counted."""
+        if self.active:
+            yield
+            return
+        self._settle()
+        self.active, began = True, perf_counter()
+        try:
+            yield
+        finally:
+            self.active, self._pending = False, perf_counter() - began
+            self._all += self._pending
 
     def called(self, *, trains: bool) -> None:
         """Take the last batch for one of the training where a model is trained, not only evaluated, with it."""
@@ -149,27 +132,84 @@ class Looking:
         if trains:
             self._settle()
 
-    def taken(self) -> tuple[float, float, Counter[Place]]:
-        """Return what a step took, what of it was waited, and the lines of the waits."""
+    def taken(self) -> tuple[float, float, float]:
+        """Return what a step took, what of it was waited for loaders, and what passed outside of them."""
         self._settle()
-        now, waited, lines = perf_counter(), self._waited, self._lines
+        now, waited, loading = perf_counter(), self._waited, self._all
         whole = now - self._began
-        self._began, self._waited, self._lines = now, 0.0, Counter()
-        return whole, min(whole, waited), lines
+        self._began, self._waited, self._all = now, 0.0, 0.0
+        return whole, waited, whole - loading
 
     def _settle(self) -> None:
         if not self._evaluated:
             self._waited += self._pending
         self._pending, self._evaluated = 0.0, False
 
-    def _look(self, _number: int, frame: FrameType | None) -> None:
-        now, before = perf_counter(), self._waits
-        passed, self._last = now - self._last, now
-        self._waits = self._feeding.makes_batches(frame)
-        if self._waits and not before:
-            self._settle()
-        if self._waits:
-            self._pending += passed
-            if place := self._places.of(frame):
-                self._lines[place] += 1
-        signal.setitimer(signal.ITIMER_REAL, EVERY_S)  # not before: a look must not come within a look
+
+class Loaders:
+    """Times the iterators of torch's loaders for the rest of the process, each thread by itself."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[int, Loading] = defaultdict(Loading)
+        for owner, name in ((_BaseDataLoaderIter, "__next__"), (DataLoader, "__iter__")):
+            setattr(owner, name, self._timed(getattr(owner, name)))
+
+    @property
+    def own(self) -> Loading:
+        """Return what this thread waited."""
+        return self._of[threading.get_ident()]
+
+    def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def timed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            if is_compiling():
+                return original(*args, **kwargs)
+            with self.own.during():
+                return original(*args, **kwargs)
+
+        return timed
+
+
+EVERY_S = 0.001
+
+
+class Sampling:
+    """Looks at one thread again and again: whether it waits for a batch, and on which line."""
+
+    def __init__(self, places: Places, feeding: Feeding) -> None:
+        self._places = places
+        self._feeding = feeding
+        self._outside = [0, 0]  # looks outside of loaders: at work, and at a wait
+        self._lines: Counter[Place] = Counter()  # of all waits
+        self._watched: tuple[int, Loading] | None = None
+        threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
+
+    def watch(self, loading: Loading) -> None:
+        """Watch the thread that asks for it."""
+        self._watched = threading.get_ident(), loading
+
+    def is_watched(self) -> bool:
+        """Return whether this is the thread that trains, as far as is known."""
+        return self._watched is None or self._watched[0] == threading.get_ident()
+
+    def taken(self) -> tuple[float, dict[Place, int]]:
+        """Return the share of the time outside of loaders that was a wait, and the lines of all waits, since then."""
+        (work, waits), lines = self._outside, self._lines
+        self._outside, self._lines = [0, 0], Counter()
+        return waits / (work + waits) if waits else 0.0, lines
+
+    def _run(self) -> None:
+        while True:
+            sleep(EVERY_S)
+            watched = self._watched
+            if watched is None:
+                continue
+            frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
+            if frame is not None:
+                loads = watched[1].active
+                waits = loads or self._feeding.makes_batches(frame)
+                if waits and (place := self._places.of(frame)):
+                    self._lines[place] += 1
+                if not loads:
+                    self._outside[waits] += 1
+            del frame

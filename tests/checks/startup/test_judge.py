@@ -8,6 +8,7 @@ from gates.check import Evidence, EvidenceSet
 from gates.checks.startup.collect import Built, Startup
 from gates.checks.startup.judge import judge, plan
 from gates.model import Finding, Location, Outcome, Severity
+from gates.render._views import causes
 
 TASK = a_task()
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -46,13 +47,14 @@ def test_import_blocks_only_where_it_is_a_defect(ending: Outcome) -> None:
     assert (finding.outcome, finding.blocks, finding.leaves_open) == (ending, ending is F, False)
 
 
-def test_modules_that_fail_by_one_cause_share_a_finding() -> None:
+def test_modules_that_fail_at_one_line_are_one_cause() -> None:
     where = Location(path="pkg/__init__.py", line=3)
     modules = [
         a_module(f"pkg.m{i}", F, error="E: x", why="does not import by itself: E: x", location=where) for i in range(3)
     ]
-    (finding,) = findings("EX008", started(*modules))
-    assert finding.message == "pkg.m0 (and 2 more by the same) does not import by itself: E: x"
+    found = findings("EX008", started(*modules))
+    (cause,) = causes(found)
+    assert cause.title == "pkg.m0 does not import by itself: E: x (and 2 more like it)"
 
 
 def test_module_that_was_not_reached_is_unknown() -> None:
