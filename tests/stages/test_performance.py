@@ -31,6 +31,15 @@ def test_clear_speedup_passes_with_its_number_device_and_file() -> None:
     assert finding.evidence == "measurements/bench-cpu.json"
 
 
+def test_a_ratio_far_above_its_target_passes_and_is_asked_about() -> None:
+    new = [0.0101, 0.0113, 0.0107, 0.0119, 0.0102, 0.0117, 0.0111, 0.0123]
+    seen = measured(samples(old=[2.03, 2.11, 2.01, 2.17, 2.05, 2.02, 2.13, 2.09], new=new))
+    number, question = GATE.judge(asking(), evidence(seen))
+    assert (number.outcome, question.outcome, question.level) == (P, U, Level.ADVISORY)
+    assert "times its target" in question.message
+    assert not question.leaves_open
+
+
 def test_clear_miss_fails() -> None:
     finding = found(asking(a_measure(at_least=2.5)), measured())
     assert (finding.outcome, finding.severity, finding.level) == (F, Severity.HIGH, Level.MUST)

@@ -17,6 +17,8 @@ from gates.task.task import Criterion, Measure, Task
 from gates.words import sparkline
 
 NAME = "performance"
+FAR_ABOVE = 10  # times its target
+SAME_WORK = "See that both arms do the same work, and that no cache answers for one: give each step other inputs."
 IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
@@ -47,7 +49,10 @@ def plan(task: Task) -> Iterator[Planned]:
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
+    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU.
+
+    A ratio that is far above its target is asked about: that decides nothing, as real gains can be large.
+    """
     for criterion, i, measure, got in answers_of(task, evidence):
         level, (sign, limit) = level_of(criterion, measure), measure.bound
         about = About(rule=got.rule, check=_check(criterion, i), criterion=criterion.id, level=level)
@@ -63,6 +68,11 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             evidence=got.run.raw if got.run else None,
             command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
         )
+        times = got.seen.value / measure.at_least if got.seen and measure.at_least and measure.ratio else 0
+        if got.outcome is Outcome.PASSED and times >= FAR_ABOVE:
+            about = about.but(severity=Severity.INFO, level=Level.ADVISORY, subject="far above", impact="")
+            message = f"{measure.name} is {times:.0f} times its target. Why it is so much more was not seen."
+            yield about.unknown(message, SAME_WORK, actual=f"{times:.0f} times")
 
 
 def _device(got: Answer) -> str:
