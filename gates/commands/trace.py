@@ -19,7 +19,6 @@ from gates.config import Project
 from gates.evidence.lines.executed_lines import FunctionLines, functions_of
 from gates.evidence.tests.marked import WrittenTest, written_in
 from gates.model import Level, Location, Model, Outcome, TaskIdentity
-from gates.project.files import is_test_file
 from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
 from gates.project.what_was_read import led_nowhere
@@ -92,8 +91,7 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
         for marker in test.markers:
             by[marker.names or ""].append(test)
     found, more = _read(sources, [path for task in tasks for path in task.implementation], functions_of)
-    public = [(function, Path(function.location.path)) for function in found if function.public]
-    functions = [each for each, path in public if not (is_test_file(path) or path.stem == "conftest")]
+    functions = [function for function in found if function.public]
     traced = [found for task in tasks for found in _traced(task, Resolver(task, sources), by, sources)]
     rows = tuple(row for row, _ in traced)
     gaps = [*_loose_names(tasks, project), *(gap for _, gaps in traced for gap in gaps)]

@@ -20,7 +20,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.traced import FOLDER, TEST, Traced
 from gates.model import Location, Model
-from gates.project.files import files_of, import_roots, module_name
+from gates.project.files import files_of, import_roots, is_code, module_name
 from gates.task.task import Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -48,7 +48,7 @@ class FunctionLines(Model):
 
 def functions_of(module: SourceModule, ran: Collection[int] = ()) -> Iterator[FunctionLines]:
     """Yield the functions of a file that can come to life, those inside of others too, where some lines ran."""
-    return _in(module.tree.body, module.path, "", ran, public=True)
+    return _in(module.tree.body, module.path, "", ran, public=is_code(module.path, [module.path]))
 
 
 def _in(
