@@ -29,6 +29,9 @@ class Names(Protocol):
     def key(self, node: ast.AST) -> str:
         """Return what makes two expressions the same object."""
 
+    def is_a(self, node: ast.expr, wanted: str) -> bool | None:
+        """Return whether an object is of a class; `None` where its class is not known."""
+
 
 @dataclass(frozen=True)
 class Hole:

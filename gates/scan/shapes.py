@@ -9,7 +9,6 @@ from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
 from gates.scan.rule import Constraint, Shape
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -57,7 +56,7 @@ class _Search:
 
     def fits_around(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
         """Return whether what fits is what a shape says beside its patterns."""
-        if not all(meets(need, holes[name], self._project) for name, need in shape.needs.items() if name in holes):
+        if not all(meets(need, holes[name]) for name, need in shape.needs.items() if name in holes):
             return False
         if shape.inside and not any(self._around(each, node, holes) for each in shape.inside):
             return False
@@ -119,22 +118,23 @@ def _agree(found: Holes, holes: Holes) -> bool:
     return all(name not in holes or hole.key == holes[name].key for name, hole in found.items())
 
 
-def meets(need: Constraint, hole: Hole, project: Project) -> bool:
-    """Return whether what a metavariable stands for is what it must be."""
-    node, names = hole.node, hole.names
-    if not isinstance(node, ast.expr) or not isinstance(names, Scope):
+def meets(need: Constraint, hole: Hole) -> bool:
+    """Return whether an object is what it must be: by its class, or, where that is not known, by what it is called."""
+    verdict = may_meet(need, hole)
+    return any(is_called(tail_of(hole.node), wanted) for wanted in need.type) if verdict is None else verdict
+
+
+def may_meet(need: Constraint, hole: Hole) -> bool | None:
+    """Return whether what a metavariable stands for is what it must be; `None` where its class is not known."""
+    node = hole.node
+    if not isinstance(node, ast.expr):
         return not need.type
     if need.regex and not need.regex.search(written(node)):
         return False
-    return not need.type or any(is_type(node, names, wanted, project) for wanted in need.type)
+    verdicts = {hole.names.is_a(node, wanted) for wanted in need.type}
+    return True if True in verdicts or not verdicts else None if None in verdicts else False
 
 
 def written(node: ast.expr) -> str:
     """Return the text of a string, or the code of anything else: what a regular expression is searched in."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else text_of(node)
-
-
-def is_type(node: ast.expr, scope: Scope, wanted: str, project: Project) -> bool:
-    """Return whether an object is of a kind: by its class, or, where that is not known, by what it is called."""
-    known = project.types.is_a(project.types.of(node, scope), wanted)
-    return is_called(tail_of(node), wanted) if known is None else known

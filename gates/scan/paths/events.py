@@ -14,7 +14,7 @@ from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.rule import Constraint, EventKind, Needs
-from gates.scan.shapes import written
+from gates.scan.shapes import may_meet
 
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
@@ -68,7 +68,7 @@ class Happening:
         for kind, pattern in self._called(tail_of(node.func)):
             found = self._fit(pattern, node, place)
             if found is not None and _is_so(kind, state):
-                sure = any(_meets(self.needs[n], h.node, h.names) for n, h in found.items() if n in self.needs)
+                sure = any(_meets(self.needs[n], h) for n, h in found.items() if n in self.needs)
                 return event(kind.name, node, found, place), sure or not found
         return None
 
@@ -152,7 +152,7 @@ def fits(needs: Needs, holes: Holes) -> bool:
             return False
         if need is None:
             continue
-        verdict = _meets(need, hole.node, hole.names)
+        verdict = _meets(need, hole)
         if verdict is False:
             return False
         sure = sure or verdict is True
@@ -166,28 +166,19 @@ def _is_module(hole: Hole) -> bool:
     return hole.names.project.is_module(hole.node, hole.names.scope)
 
 
-def _meets(need: Constraint, node: ast.AST, names: object) -> bool | None:
-    if not isinstance(node, ast.expr) or not isinstance(names, Place):
-        return False if need.type else None
-    if need.regex and not need.regex.search(written(node)):
-        return False
-    if not need.type:
-        return True
-    verdicts = {_is_type(node, names, wanted) for wanted in need.type}
-    return True if True in verdicts else None if None in verdicts else False
-
-
-def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
-    """Return whether an object is of a kind, by its class or else by what it is called; `None` where neither tells."""
+def _meets(need: Constraint, hole: Hole) -> bool | None:
+    """Return whether an object is what it must be, by its class or else by its name; `None` where neither tells."""
+    node, place, verdict = hole.node, hole.names, may_meet(need, hole)
+    if not need.type or not isinstance(node, ast.expr) or not isinstance(place, Place):
+        return verdict
     if place.value(node).constant is None:
         return False
-    known = place.project.types.is_a(place.type_of(node), wanted)
-    if known is not None:
-        return known
+    if verdict is not None:
+        return verdict
     called = [*names_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
-    if any(is_called(name, wanted) for name in called if name):
+    if any(is_called(name, wanted) for name in called if name for wanted in need.type):
         return True
-    return False if wanted == SCALER and kept(place.project, has_own_step) else None
+    return False if SCALER in need.type and kept(place.project, has_own_step) else None
 
 
 def has_own_step(project: Project) -> bool:

@@ -11,13 +11,14 @@ from functools import cached_property
 
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
-from gates.scan.pattern import Hole, Pattern, root_of
+from gates.scan.pattern import Pattern, root_of
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import below, text_of, walk
+from gates.scan.program.nodes import below, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.rule import Constraint, EventKind
+from gates.scan.rule import EventKind
+from gates.scan.shapes import may_meet
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
@@ -144,15 +145,7 @@ class Hot:
         if holes is None:  # a variable may hold what the pattern writes out
             made = body.func.value.func if isinstance(body.func.value, ast.Call) else body.func.value
             return isinstance(node.value, ast.Name | ast.Attribute) and bool(self._mentions(tail_of(made)))
-        return all(self._is(self._needs[name], hole) for name, hole in holes.items() if name in self._needs)
-
-    def _is(self, need: Constraint, hole: Hole) -> bool:
-        """Return whether an object may be what it must be, as far as its class is known."""
-        node, scope = hole.node, hole.names
-        if not need.type or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
-            return need.regex is None or need.regex.search(text_of(node)) is not None
-        kind = self.project.types.of(node, scope)
-        return any(self.project.types.is_a(kind, wanted) is not False for wanted in need.type)
+        return all(may_meet(self._needs[n], hole) is not False for n, hole in holes.items() if n in self._needs)
 
     def _kept(self, node: ast.expr, module: Module) -> list[Place]:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""

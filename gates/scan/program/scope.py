@@ -138,3 +138,7 @@ class Scope:
     def key(self, node: ast.AST) -> str:
         """Return the text of an expression."""
         return text_of(node)
+
+    def is_a(self, node: ast.expr, wanted: str) -> bool | None:
+        """Return whether an object is of a class; `None` where its class is not known."""
+        return self.project.types.is_a(self.project.types.of(node, self), wanted)
