@@ -148,9 +148,10 @@ def in_prose(report: Report) -> str:
     if not causes_ and report.verdict.reasons:
         said.append(f"{report.verdict.reasons[0]}.")
     for cause in missing[:2]:
-        names = cause.criteria or cause.rules
+        names, message = cause.criteria, _sentence(cause.first.message)
         shown = names if len(names) <= GAPS else (*names[:GAPS], f"{len(names) - GAPS} more")
-        said.append(f"{joined(shown)} {_are(len(names))} inconclusive: {_sentence(cause.first.message)}")
+        about = f"{joined(shown)} {_are(len(names))} inconclusive" if names else joined(cause.rules)
+        said.append(f"{about}: {message}")
     if len(missing) > 2:
         said.append(f"{counted(len(missing) - 2, 'more cause')} to settle.")
     return " ".join(said)

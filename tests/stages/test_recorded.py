@@ -240,6 +240,12 @@ def test_scale_is_logged_once_for_each_update(attempts: tuple[Any, ...], outcome
     assert said in finding.message
 
 
+def test_scale_that_no_step_was_taken_with_is_not_compared() -> None:
+    run = a_recorded(attempts=(an_attempt(scaler=None, scale=None),))
+    (finding,) = of("logging", judged(recorded(run, after_overflow(attempts=run.attempts))))
+    assert (finding.outcome, "no scale to compare" in finding.message) == (Outcome.UNKNOWN, True)
+
+
 def test_process_that_leaves_early_is_told_as_that() -> None:
     (finding,) = of("run", judged(recorded(a_recorded(complete=False, process=a_process(0)))))
     assert finding.outcome is Outcome.FAILED

@@ -264,7 +264,11 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         own = about.but(location=function.location, subject=f"{function.location.path}:{function.name}", actual="")
         tell = own.unknown if doubt else own.failed
         impact = doubt and f"Not all was seen: {doubt}."
-        yield tell(f"No test executed {function.name}().", "Add a test that calls it.", impact=impact)
+        yield tell(
+            f"No test executed {function.name}() of {function.location.path}.",
+            "Add a test that calls it.",
+            impact=impact,
+        )
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
