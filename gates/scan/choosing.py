@@ -137,14 +137,15 @@ def _reached(files: frozenset[str], links: Links) -> set[str]:
 
 @dataclass(frozen=True)
 class TreeFacts:
-    """What the tree of a file tells: what it uses, defines and sets, and which words it lends another name.
+    """What the tree of a file tells: what it uses and sets, and which words it lends another name.
 
-    By base, `heirs` are the classes that extend it. It may `lack` an attribute of a class.
+    By word that it uses, `leads` are the functions and classes that come to it, by base `heirs` those that extend it.
+    It may `lack` an attribute of a class.
     """
 
     uses: frozenset[str] = frozenset()
     lends: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    defines: frozenset[str] = frozenset()
+    leads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     stores: frozenset[str] = frozenset()
     lacks: frozenset[tuple[str, str]] = frozenset()
     heirs: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -166,17 +167,20 @@ class Asked:
 
     def __init__(self, rules: Collection[Rule]) -> None:
         self._lendable = frozenset(word for rule in rules for each in patterns_of(rule) for word in each.lendable)
+        self._events = {p.text: p for rule in rules for kind in rule.events for p in kind.code.patterns}.values()
         self._members = any(rule.form.members for rule in rules)
 
     def of(self, module: Module, project: Project) -> TreeFacts:
         """Return what the tree of a file tells; other files of the project are read where a name leads to them."""
         lends = {word: frozenset(module.renames[word] - {word}) for word in self._lendable & module.renames.keys()}
+        held = {word for p in self._events if p.uses <= module.uses for word in p.words & module.uses}
+        leads = {word: module.leading(word) for word in held}
         if not self._members:
-            return TreeFacts(module.uses, lends, module.defines)
+            return TreeFacts(module.uses, lends, leads)
         from gates.scan.members import heirs_of, lacking  # most rules need none of it
 
         lacks = frozenset((node.attr, info.node.name) for node, info in lacking(project, module, module.stores))
-        return TreeFacts(module.uses, lends, module.defines, module.stores, lacks, heirs_of(module))
+        return TreeFacts(module.uses, lends, leads, module.stores, lacks, heirs_of(module))
 
 
 class Choice:
@@ -188,7 +192,7 @@ class Choice:
         self._patterns = {p.text: p for rule in rules for kind in rule.events for p in kind.code.patterns}
         own = {s: frozenset(text for text, p in self._patterns.items() if self._fits(s, p)) for s in trees}
         self._events = {
-            shown: held.union(*(own[target] for target in self._links[shown] if self._names(target, shown)))
+            shown: held.union(*(self._led(target, shown, own[target]) for target in self._links[shown]))
             for shown, held in own.items()
         }
 
@@ -218,10 +222,13 @@ class Choice:
         near = [self._trees[target].lends for target in self._links[shown]]
         return all(any(not uses.isdisjoint(lends.get(word, ())) for lends in near) for word in pattern.lendable - uses)
 
-    def _names(self, target: str, shown: str) -> bool:
-        """Return whether a file uses a name that an imported one defines or lends."""
+    def _led(self, target: str, shown: str, held: Iterable[str]) -> Iterator[str]:
+        """Yield the patterns of an imported file that a file comes to by the name of a function, class or variable."""
         tree, uses = self._trees[target], self._trees[shown].uses
-        return any(not uses.isdisjoint(names) for names in (tree.defines, *tree.lends.values()))
+        for text in held:
+            leads = (names.get(word, ()) for word in self._patterns[text].words for names in (tree.lends, tree.leads))
+            if any(not uses.isdisjoint(names) for names in leads):
+                yield text
 
     def _lacks(self, shown: str) -> bool:
         """Return whether objects may lack something in a file that nothing near it stores."""

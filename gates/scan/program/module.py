@@ -14,6 +14,7 @@ STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
 REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
+MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
 
 
@@ -161,11 +162,17 @@ class Module:
         calls = (call for name in REGISTERS for call in self.calls.get(name, ()))
         return frozenset(found.union(str(a.value) for call in calls for a in call.args if isinstance(a, ast.Constant)))
 
-    @property
-    def defines(self) -> frozenset[str]:
-        """Return the names of its functions and classes, those inside of others too."""
-        nodes = (node for kind in DEFINED for node in self.live.get(kind, ()))
-        return frozenset(node.name for node in nodes if isinstance(node, Definition))
+    def leading(self, word: str) -> frozenset[str]:
+        """Return the functions and classes in which live code mentions a name, or one of these."""
+        found: set[str] = set()
+        todo = {word}
+        for _ in range(MAX_CALLS):
+            ancestors = (
+                around for name in todo for node in self.mentions.get(name, ()) for around in self.ancestors(node)
+            )
+            todo = {around.name for around in ancestors if isinstance(around, DEFINED)} - found
+            found |= todo
+        return frozenset(found)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a live node stands in, from the inside out."""
