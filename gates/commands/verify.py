@@ -1,6 +1,7 @@
 """What `gates verify` does: judge the saved evidence of a run again, here, without running anything of the project."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,8 +12,8 @@ from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import Bundles
-from gates.model import Finding
-from gates.project.revision import digest_folder, observe
+from gates.model import FileDigest, Finding
+from gates.project.revision import digest_folder, git, observe
 from gates.render import text
 from gates.report import GateReport, Report
 from gates.stages import Gate
@@ -35,7 +36,9 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     _refuse_altered(report, raw)
     evidence = _read(raw)
     task, context = _task(report, evidence, project), project.context(raw)
-    changed = tuple(pipeline.changed(report.revision, observe(task, context)))
+    now = observe(task, context)
+    now = now.model_copy(update={"files": (*now.files, *_others(report, folder, project))})
+    changed = tuple(pipeline.changed(report.revision, now))
     again = _judged(report, task, context, evidence, changed)
     if not changed and _said(again) != _said(report):
         raise UsageError(
@@ -48,11 +51,23 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
 def _refuse_altered(report: Report, raw: Path) -> None:
     was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
     if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
-        more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
         raise UsageError(
-            f"{raw / altered[0]}{more}: expected the file that the run wrote, found another, or none; "
+            f"{raw / altered[0]}: expected the file that the run wrote, found another, or none; "
             f"run `gates run {report.task.id}` again"
         )
+
+
+def _others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
+    """Yield the other files of the project that are not those of the commit that ran; of no clean one nobody can."""
+    if not (commit := report.revision.commit) or report.revision.dirty:
+        return
+    asked = ("diff", "--name-only", "--relative", "-z", commit), ("ls-files", "--others", "--exclude-standard", "-z")
+    unknown = f"any (git does not know {commit})"
+    told = (git(project.root, *words) for words in asked)
+    names = {*"\0".join(unknown if each is None else each for each in told).split("\0")}
+    for path in (project.root / name for name in names - {"", *(file.path for file in report.revision.files)}):
+        if not any(map(path.is_relative_to, (folder.resolve(), project.reports))):
+            yield FileDigest(path=path.relative_to(project.root).as_posix(), sha256="", bytes=0)
 
 
 def _read(raw: Path) -> EvidenceSet:
@@ -60,10 +75,8 @@ def _read(raw: Path) -> EvidenceSet:
     kinds = pipeline.kinds()
     try:
         missing = json.loads((raw / pipeline.MISSING).read_text(encoding="utf-8"))
-        found = {name: raw / f"{name}.json" for name in kinds if name not in missing}
-        present = {
-            kinds[n]: kinds[n].model_validate_json(path.read_bytes()) for n, path in found.items() if path.is_file()
-        }
+        there = [name for name in kinds if name not in missing and (raw / f"{name}.json").is_file()]
+        present = {kinds[n]: kinds[n].model_validate_json((raw / f"{n}.json").read_bytes()) for n in there}
         return EvidenceSet(present, missing={kinds[name]: str(why) for name, why in missing.items()})
     except (OSError, ValueError, KeyError, AttributeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
@@ -80,9 +93,7 @@ def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 
-def _judged(
-    report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: tuple[Finding, ...]
-) -> Report:
+def _judged(report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: Iterable[Finding]) -> Report:
     """Judge and fold again; of the result itself only what no evidence holds is taken: times, and if files changed."""
     was = {gate.name: gate for gate in report.gates}
     gates = tuple(_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
