@@ -118,8 +118,7 @@ def test_what_has_no_limit_is_advised() -> None:
 
 
 def test_limit_that_is_advisory_fails_the_criterion_that_it_verifies() -> None:
-    task = a_hot_task(level="advisory", limits={"host_reads": 0})
-    findings = judged(hot(a_hot_run([a_step(a_read())] * 12)), task)
+    findings = judged(hot(a_hot_run([a_step(a_read())] * 12)), a_hot_task(level="advisory", limits={"host_reads": 0}))
     assert ("AC1", Outcome.FAILED) in {(f.criterion, f.outcome) for f in findings}
 
 
