@@ -54,7 +54,7 @@ def no_result(root: Path) -> None:
         (an_altered_file, "PytestRun.json: expected the file that the run wrote, found another, or none"),
         (a_file_more, "Leaks.json: expected the file that the run wrote, found another, or none"),
         (another_task, "tasks/T1.yaml: not the task file that T1 was judged by"),
-        (another_result, "or the criteria differ: it was altered, or made by another version of gates"),
+        (another_result, "or the criteria differ: it was altered, or made against another base"),
         (no_result, "reports/T1: holds no result.json"),
     ],
 )

@@ -43,7 +43,7 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     if not changed and _said(again) != _said(report):
         raise UsageError(
             f"{folder / store.RESULT}: says {_said(report)[0]}, and its evidence {_said(again)[0]}, or the criteria "
-            "differ: it was altered, or made by another version of gates; run the task again"
+            "differ: it was altered, or made against another base or by another gates; run the task again"
         )
     return text.summary(again), again.verdict.exit_code
 
