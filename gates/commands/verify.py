@@ -35,14 +35,14 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     raw = (folder / store.EVIDENCE).resolve()
     _refuse_altered(report, raw)
     evidence = _read(raw)
-    task, context = _task(report, evidence, project), project.context(raw)
+    task, context = _load_task(report, evidence, project), project.context(raw)
     now = observe(task, context)
-    now = now.model_copy(update={"files": (*now.files, *_others(report, folder, project))})
+    now = now.model_copy(update={"files": (*now.files, *_find_others(report, folder, project))})
     changed = tuple(pipeline.changed(report.revision, now))
-    again = _judged(report, task, context, evidence, changed)
-    if not changed and _said(again) != _said(report):
+    again = _judge(report, task, context, evidence, changed)
+    if not changed and _says(again) != _says(report):
         raise UsageError(
-            f"{folder / store.RESULT}: says {_said(report)[0]}, and its evidence {_said(again)[0]}, or the criteria "
+            f"{folder / store.RESULT}: says {_says(report)[0]}, and its evidence {_says(again)[0]}, or the criteria "
             "differ: it was altered, or made against another base or by another gates; run the task again"
         )
     return text.summary(again), again.verdict.exit_code
@@ -57,7 +57,7 @@ def _refuse_altered(report: Report, raw: Path) -> None:
         )
 
 
-def _others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
+def _find_others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
     """Yield the other files of the project that are not those of the commit that ran; of no clean one nobody can."""
     if not (commit := report.revision.commit) or report.revision.dirty:
         return
@@ -83,7 +83,7 @@ def _read(raw: Path) -> EvidenceSet:
         raise UsageError(f"{raw}: not evidence of this version of gates ({reason}); run the task again") from error
 
 
-def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
+def _load_task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
     """Return the task as it lies here; raise `UsageError` where it is not the one that the run was judged by."""
     task = spec.load(project.root / report.task.path, project.root)
     if task.digest != report.task.digest:
@@ -93,10 +93,10 @@ def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 
-def _judged(report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: Iterable[Finding]) -> Report:
+def _judge(report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: Iterable[Finding]) -> Report:
     """Judge and fold again; of the result itself only what no evidence holds is taken: times, and if files changed."""
     was = {gate.name: gate for gate in report.gates}
-    gates = tuple(_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
+    gates = tuple(_judge_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
     during = tuple(finding for finding in report.findings if finding.rule == pipeline.CHANGED)
     folded = pipeline.fold(
         task,
@@ -113,11 +113,11 @@ def _judged(report: Report, task: Task, context: Context, evidence: EvidenceSet,
     return folded.model_copy(update={"taken": f"evidence of the run of {report.started_at}"})
 
 
-def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
+def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
     seen = evidence if was and was.ran else EvidenceSet(why=f"the {gate.name} gate was not run")
     facts = was.model_dump(include={"ran", "not_run_because", "duration_s"}) if was else {"ran": False}
     return pipeline.judge(gate, task, seen, day_of(evidence)).model_copy(update=facts)
 
 
-def _said(report: Report) -> tuple[str, list[tuple[str, str]]]:
+def _says(report: Report) -> tuple[str, list[tuple[str, str]]]:
     return report.verdict.decision.value, [(one.id, one.status.value) for one in report.criteria]
