@@ -217,10 +217,10 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
 
 def changed(before: Revision, after: Revision) -> Iterable[Finding]:
     """Say so where the files are not those that a run began with."""
-    if before.digest == after.digest:
-        return
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
     differing = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+    if not differing:
+        return
     message = f"Files changed since the run began: {', '.join(differing[:5])}."
     about = UNFOUNDED.but(rule=CHANGED, check="revision", impact="The evidence speaks of no one state of the files.")
     yield about.unknown(message, "Run again and leave the files alone; fix tests that write into the source tree.")

@@ -120,11 +120,6 @@ def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str)
     assert ended.exit_code == 0
 
 
-def test_orphan_is_counted(tmp_path: Path) -> None:
-    assert run(tmp_path, leaving(DETACHED)).orphans == 1
-    assert run(tmp_path, "pass").orphans == 0
-
-
 def test_child_that_holds_the_pipe_open_does_not_hold_us(tmp_path: Path) -> None:
     ended = run(tmp_path, "print('done', flush=True)\n" + leaving(SETSID))
     assert (ended.stdout.tail, ended.timed_out) == ("done\n", False)

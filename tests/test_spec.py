@@ -58,6 +58,7 @@ UNKNOWN_KEYS = {
     "criterion": (SMALL + "    txet: x\n", "7:5: unknown key 'txet'; did you mean 'text'?"),
     "code": (SMALL + "    code: [{symbl: 'a:b'}]\n", "7:13: unknown key 'symbl'; did you mean 'symbol'?"),
     "claims": (SMALL + "claims: [r.md]\n", "7:1: 'claims' is gone: run `gates audit REPORT --task TASK`"),
+    "empty_cache": (SMALL + "hot_paths: [{call: 'a:b', limits: {empty_cache: 0}}]\n", "7:36: 'empty_cache' is gone"),
     "regressions": (SMALL + "regressions: []\n", "7:1: 'regressions' is gone: write a criterion with measures: "),
     "slope": (MEASURED % "slope: a, at_most: 1", "8:35: 'slope' is gone: name what must not go on growing"),
     "measure": (

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bar import committed
 from building import Ended, a_project, gates, written
 
 FAILING = {"tests/test_core.py": "from pkg.core import double\n\n\ndef test_double():\n    assert double(2) == 5\n"}
@@ -13,6 +14,7 @@ FAILING = {"tests/test_core.py": "from pkg.core import double\n\n\ndef test_doub
 @pytest.fixture(scope="module", params=["sound", "failing"])
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     root = a_project(tmp_path_factory.mktemp("run"), FAILING if request.param == "failing" else {})
+    committed(root)
     return root, gates(root, "run", "T1")
 
 
@@ -25,8 +27,7 @@ def test_evidence_that_is_as_it_was_gives_the_same_verdict(ran: tuple[Path, Ende
 
 
 def an_altered_file(root: Path) -> None:
-    path = root / "reports/T1/evidence/PytestRun.json"
-    path.write_text(path.read_text(encoding="utf-8").replace("failed", "passed") + " ", encoding="utf-8")
+    written(root, {"reports/T1/evidence/PytestRun.json": "{}"})
 
 
 def a_file_more(root: Path) -> None:
@@ -34,14 +35,12 @@ def a_file_more(root: Path) -> None:
 
 
 def another_task(root: Path) -> None:
-    path = root / "tasks/T1.yaml"
-    path.write_text(path.read_text(encoding="utf-8") + "\n# less\n", encoding="utf-8")
+    written(root, {"tasks/T1.yaml": (root / "tasks/T1.yaml").read_text(encoding="utf-8") + "# less\n"})
 
 
 def another_result(root: Path) -> None:
     path = root / "reports/T1/result.json"
-    text = path.read_text(encoding="utf-8")
-    head, decision, rest = text.partition('"decision": ')
+    head, decision, rest = path.read_text(encoding="utf-8").partition('"decision": ')
     path.write_text(f'{head}{decision}"INCONCLUSIVE"{rest.partition(",")[1]}{rest.partition(",")[2]}', encoding="utf-8")
 
 
@@ -55,7 +54,7 @@ def no_result(root: Path) -> None:
         (an_altered_file, "PytestRun.json: expected the file that the run wrote, found another, or none"),
         (a_file_more, "Leaks.json: expected the file that the run wrote, found another, or none"),
         (another_task, "tasks/T1.yaml: not the task file that T1 was judged by"),
-        (another_result, "or the criteria differ: it was altered, or made by another version of gates"),
+        (another_result, "or the criteria differ: it was altered, or made against another base"),
         (no_result, "reports/T1: holds no result.json"),
     ],
 )
@@ -69,10 +68,10 @@ def test_what_the_run_did_not_write_is_refused(
     assert line in refused.err
 
 
-def test_evidence_of_other_files_is_no_pass(ran: tuple[Path, Ended], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["pkg/core.py", "bench.py", "conftest.py"])
+def test_evidence_of_other_files_is_no_pass(ran: tuple[Path, Ended], tmp_path: Path, name: str) -> None:
     root = shutil.copytree(ran[0], tmp_path / "p", symlinks=True)
-    path = root / "pkg/core.py"
-    path.write_text(path.read_text(encoding="utf-8") + "# more\n", encoding="utf-8")
+    written(root, {name: "# another\n"})
     stale = gates(root, "verify", "reports/T1")
     assert stale.code == (ran[1].code or 3)
-    assert "Files changed since the run began: pkg/core.py" in stale.out or ran[1].code == 1
+    assert f"Files changed since the run began: {name}." in stale.out or ran[1].code == 1

@@ -257,9 +257,9 @@ def _percent(share: Estimate) -> str:
     return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
 
 
-def _level(kind: Kind, path: HotPath) -> Level:
+def _level(kind: Kind, path: HotPath) -> Level | None:
     """Return how binding a kind is: what the task sets no limit for is only advised."""
-    return Level.ADVISORY if getattr(path.limits, kind.limit) is None else path.level
+    return None if getattr(path.limits, kind.limit) is None else path.level
 
 
 def _summary(seen: HotSeen) -> str:

@@ -150,18 +150,16 @@ def _watch() -> None:
         remove(path)
 
 
-def kill_all(token: str) -> int:
-    """Kill the processes that carry a mark, and those that they start while they are looked for; return how many."""
+def kill_all(token: str) -> None:
+    """Kill the processes that carry a mark, and those that they start while they are looked for."""
     import psutil  # the guardian needs it only where somebody was killed
 
-    killed, limit = set[int](), time.monotonic() + MOST_S
+    limit = time.monotonic() + MOST_S
     while (found := [each for each in psutil.process_iter() if _carries(each, token)]) and time.monotonic() < limit:
         for process in found:
             with suppress(psutil.Error):
                 process.kill()
-        killed |= {process.pid for process in found}
         time.sleep(0.005)
-    return len(killed)
 
 
 def _carries(process: "psutil.Process", token: str) -> bool:

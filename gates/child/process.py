@@ -48,7 +48,6 @@ class ProcessRun(Model):
     duration_s: float
     stdout: Stream
     stderr: Stream
-    orphans: int = 0
     peak_memory_bytes: int | None = None
     out_of_memory: bool = False
 
@@ -118,7 +117,6 @@ class Running:
         self._argv, self._mark, self._killed = tuple(argv), secrets.token_hex(16), _oom_kills()
         self._began, self._limit_s, self._duration_s = time.monotonic(), 0.0, 0.0
         self._peak: int | None = None
-        self._orphans = 0
         self.timed_out = False
         marked = {MARK: f"{os.environ.get(MARK, '')}:{self._mark}"}
         beside = Path(argv[0]).parent
@@ -157,7 +155,7 @@ class Running:
         # SIGKILL also where the leader is gone: its group may live on
         _kill_group(self.pid, signal.SIGKILL)
         self._peak = self._peak or _reaped(self._child, 60)
-        self._orphans = kill_all(self._mark)
+        kill_all(self._mark)
         for stream in self._streams:
             stream.close()
 
@@ -176,7 +174,6 @@ class Running:
             duration_s=round(self._duration_s, 3),
             stdout=self._streams[0].result(),
             stderr=self._streams[1].result(),
-            orphans=self._orphans,
             peak_memory_bytes=self._peak,
             out_of_memory=_oom_kills() > self._killed,
         )

@@ -1,6 +1,7 @@
 """What `gates verify` does: judge the saved evidence of a run again, here, without running anything of the project."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,8 +12,8 @@ from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import Bundles
-from gates.model import Finding
-from gates.project.revision import digest_folder, observe
+from gates.model import FileDigest, Finding
+from gates.project.revision import digest_folder, git, observe
 from gates.render import text
 from gates.report import GateReport, Report
 from gates.stages import Gate
@@ -34,13 +35,15 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     raw = (folder / store.EVIDENCE).resolve()
     _refuse_altered(report, raw)
     evidence = _read(raw)
-    task, context = _task(report, evidence, project), project.context(raw)
-    changed = tuple(pipeline.changed(report.revision, observe(task, context)))
-    again = _judged(report, task, context, evidence, changed)
-    if not changed and _said(again) != _said(report):
+    task, context = _load_task(report, evidence, project), project.context(raw)
+    now = observe(task, context)
+    now = now.model_copy(update={"files": (*now.files, *_find_others(report, folder, project))})
+    changed = tuple(pipeline.changed(report.revision, now))
+    again = _judge(report, task, context, evidence, changed)
+    if not changed and _says(again) != _says(report):
         raise UsageError(
-            f"{folder / store.RESULT}: says {_said(report)[0]}, and its evidence {_said(again)[0]}, or the criteria "
-            "differ: it was altered, or made by another version of gates; run the task again"
+            f"{folder / store.RESULT}: says {_says(report)[0]}, and its evidence {_says(again)[0]}, or the criteria "
+            "differ: it was altered, or made against another base or by another gates; run the task again"
         )
     return text.summary(again), again.verdict.exit_code
 
@@ -48,11 +51,23 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
 def _refuse_altered(report: Report, raw: Path) -> None:
     was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
     if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
-        more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
         raise UsageError(
-            f"{raw / altered[0]}{more}: expected the file that the run wrote, found another, or none; "
+            f"{raw / altered[0]}: expected the file that the run wrote, found another, or none; "
             f"run `gates run {report.task.id}` again"
         )
+
+
+def _find_others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
+    """Yield the other files of the project that are not those of the commit that ran; of no clean one nobody can."""
+    if not (commit := report.revision.commit) or report.revision.dirty:
+        return
+    asked = ("diff", "--name-only", "--relative", "-z", commit), ("ls-files", "--others", "--exclude-standard", "-z")
+    unknown = f"any (git does not know {commit})"
+    told = (git(project.root, *words) for words in asked)
+    names = {*"\0".join(unknown if each is None else each for each in told).split("\0")}
+    for path in (project.root / name for name in names - {"", *(file.path for file in report.revision.files)}):
+        if not any(map(path.is_relative_to, (folder.resolve(), project.reports))):
+            yield FileDigest(path=path.relative_to(project.root).as_posix(), sha256="", bytes=0)
 
 
 def _read(raw: Path) -> EvidenceSet:
@@ -60,17 +75,15 @@ def _read(raw: Path) -> EvidenceSet:
     kinds = pipeline.kinds()
     try:
         missing = json.loads((raw / pipeline.MISSING).read_text(encoding="utf-8"))
-        found = {name: raw / f"{name}.json" for name in kinds if name not in missing}
-        present = {
-            kinds[n]: kinds[n].model_validate_json(path.read_bytes()) for n, path in found.items() if path.is_file()
-        }
+        there = [name for name in kinds if name not in missing and (raw / f"{name}.json").is_file()]
+        present = {kinds[n]: kinds[n].model_validate_json((raw / f"{n}.json").read_bytes()) for n in there}
         return EvidenceSet(present, missing={kinds[name]: str(why) for name, why in missing.items()})
     except (OSError, ValueError, KeyError, AttributeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{raw}: not evidence of this version of gates ({reason}); run the task again") from error
 
 
-def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
+def _load_task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
     """Return the task as it lies here; raise `UsageError` where it is not the one that the run was judged by."""
     task = spec.load(project.root / report.task.path, project.root)
     if task.digest != report.task.digest:
@@ -80,12 +93,10 @@ def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 
-def _judged(
-    report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: tuple[Finding, ...]
-) -> Report:
+def _judge(report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: Iterable[Finding]) -> Report:
     """Judge and fold again; of the result itself only what no evidence holds is taken: times, and if files changed."""
     was = {gate.name: gate for gate in report.gates}
-    gates = tuple(_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
+    gates = tuple(_judge_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
     during = tuple(finding for finding in report.findings if finding.rule == pipeline.CHANGED)
     folded = pipeline.fold(
         task,
@@ -102,11 +113,11 @@ def _judged(
     return folded.model_copy(update={"taken": f"evidence of the run of {report.started_at}"})
 
 
-def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
+def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
     seen = evidence if was and was.ran else EvidenceSet(why=f"the {gate.name} gate was not run")
     facts = was.model_dump(include={"ran", "not_run_because", "duration_s"}) if was else {"ran": False}
     return pipeline.judge(gate, task, seen, day_of(evidence)).model_copy(update=facts)
 
 
-def _said(report: Report) -> tuple[str, list[tuple[str, str]]]:
+def _says(report: Report) -> tuple[str, list[tuple[str, str]]]:
     return report.verdict.decision.value, [(one.id, one.status.value) for one in report.criteria]

@@ -68,13 +68,13 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
 class Aspect(Generic[P, S]):
     """One thing that is judged of each callable.
 
-    `title` is what is planned for a callable; what is only advised says nothing of its criteria.
+    `title` is what is planned for a callable. What has no `level` is only advised, and says nothing of its criteria.
     """
 
     title: Callable[[P], str]
     judge: Callable[[P, S], Iterable[Said]]
     name: str = ""
-    level: Callable[[P], Level] = lambda _part: Level.MUST
+    level: Callable[[P], Level | None] = lambda _part: Level.MUST
 
 
 def only(title: Callable[[P], str], say: Callable[[P, S], Said]) -> Callable[[P], tuple[Aspect[P, S], ...]]:
@@ -130,12 +130,13 @@ class ProbeCheck(Generic[P, S]):
 
     def _binds(self, task: Task, part: P) -> list[Criterion]:
         """Return the criteria that a callable decides on."""
-        return task.criteria_of(part) if {one.level(part) for one in self.aspects(part)} - {Level.ADVISORY} else []
+        return task.criteria_of(part) if any(one.level(part) for one in self.aspects(part)) else []
 
     def _plan(self, task: Task) -> Iterator[Planned]:
         for i, part in enumerate(getattr(task, self.evidence.key)):
             for aspect in self.aspects(part):
-                yield Planned(id=self._id(i, aspect.name), title=aspect.title(part), level=aspect.level(part))
+                level = aspect.level(part) or Level.ADVISORY
+                yield Planned(id=self._id(i, aspect.name), title=aspect.title(part), level=level)
             for one in self._binds(task, part):
                 about = {"level": one.level, "criterion": one.id, "title": f"{one.id}: {self.promise}"}
                 yield Planned.model_validate({"id": self._id(i, "for", one.id), **about})
@@ -152,9 +153,9 @@ class ProbeCheck(Generic[P, S]):
             about = About(rule=self.rule.id, evidence=raw)
             binding: list[tuple[str, Said]] = []
             for aspect in self.aspects(part):
-                level = aspect.level(part)
+                level = aspect.level(part) or Level.ADVISORY
                 for said in map(self._doubted, aspect.judge(part, seen[i]) if i < len(seen) else [not_run]):
-                    binding += [(aspect.name, said)] if level is not Level.ADVISORY else []
+                    binding += [(aspect.name, said)] if aspect.level(part) else []
                     own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LAXER.index)}
                     yield about.says(said, **own, **_words(task, part, said))
             for one in self._binds(task, part):

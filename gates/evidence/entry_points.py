@@ -20,7 +20,6 @@ from gates.project.files import import_roots
 from gates.task.task import EntryPoint, Task
 from gates.words import printable
 
-# shown once for each line, as a developer sees them; all other warnings are shown anyway
 TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
 CALLED = "main"
 NO_RESULT = ("error", "errors", "skipped")  # a number under such a key is a count or a measure

@@ -120,7 +120,8 @@ def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[F
     seen = (defined(file.tree, place, symbol) if symbol else _holding(file.tree, place) for place in places)
     found = list(dict.fromkeys(node for nodes in seen for node in nodes))
     methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
-    return [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
+    functions = [each for each in (*found, *methods) if isinstance(each, Function)]
+    return [each for each in functions if not does_nothing(each) and not _decorated(each) & NO_BODY]
 
 
 def emptyings(file: Text, listed: Sequence[Function], unless: str) -> list[Parts]:
@@ -203,11 +204,6 @@ def _assignments(tree: ast.Module, place: Location, name: str) -> Iterator[ast.A
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if [getattr(target, "id", "") for target in targets] == [name]:
                 yield node
-
-
-def _is_empty(node: Function) -> bool:
-    """Return whether a function does nothing that could be taken away."""
-    return bool(_decorated(node) & NO_BODY) or does_nothing(node)
 
 
 def _decorated(node: Function) -> set[str]:

@@ -135,10 +135,12 @@ class _Matcher:
         return True
 
     def _parameters(self, want: ast.arguments, node: ast.arguments) -> bool:
-        wanted, given = [arg.arg for arg in want.args], [*node.posonlyargs, *node.args, *node.kwonlyargs]
+        wanted = [arg.arg for arg in want.args]
+        given = [arg.arg for arg in (*node.posonlyargs, *node.args, *node.kwonlyargs)]
+        if MANY in wanted:
+            return {*wanted} - {MANY} <= {*given}
         alike = zip(wanted, given, strict=False)
-        same = len(wanted) == len(given) and all(self._value(name, arg.arg, self._names) for name, arg in alike)
-        return wanted == [MANY] or same
+        return len(wanted) == len(given) and all(self._value(one, other, self._names) for one, other in alike)
 
 
 def names_it(dotted: str, node: ast.expr, names: Names) -> bool:

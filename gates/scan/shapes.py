@@ -99,12 +99,8 @@ class _Search:
     def _within(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
         """Return whether something in a node fits."""
         kinds = tuple(kind for word in shape.words for kind in AROUND[word])
-        for inner in walk(node):
-            if inner is not node and isinstance(inner, kinds):
-                return True
-            if inner is not node and shape.patterns and self._is(shape, inner, holes):
-                return True
-        return False
+        inside = (inner for inner in walk(node) if inner is not node)
+        return any(isinstance(inner, kinds) or (shape.patterns and self._is(shape, inner, holes)) for inner in inside)
 
 
 def _in_body(loop: ast.AST, inner: ast.AST) -> bool:

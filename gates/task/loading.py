@@ -21,6 +21,7 @@ GONE = {  # keys that a task had once, and what answers in their place
     "claims": "run `gates audit REPORT --task TASK`, which ends with 1 where a claim is contradicted",
     "concurrency.in": "threads alone are started; what processes share is shown by a test that starts them",
     "criteria.measures.slope": "name what must not go on growing under 'leaks', or how it scales under 'scaling'",
+    "empty_cache": "it counts among the 'synchronisations' of a step",
     "emulate": "CUDA is not emulated; run what needs a device where one is",
     "properties": "write a hypothesis test and bind it with 'tests'",
     "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",

@@ -72,6 +72,8 @@ def test_reexport_relative_import_and_star_are_followed(tmp_path: Path) -> None:
         ("torch.stack([$E for $I in $Y]).to($$$)", "torch.stack([g(i) for i in y]).to(d)", True),
         ("with f(...): ...", "with g(), f(1) as x:\n    pass", True),
         ("def $F(...): ...", "@d\ndef f(a, b=1):\n    return a", True),
+        ("def $F(self, $$$): ...", "def f(self, a, *, b=1): pass", True),
+        ("def $F(self, $$$): ...", "def f(a): pass", False),
     ],
 )
 def test_pattern_fits(tmp_path: Path, pattern: str, code: str, *, fits: bool) -> None:

@@ -117,6 +117,11 @@ def test_what_has_no_limit_is_advised() -> None:
     assert {finding.criterion for finding in findings} == {None}
 
 
+def test_limit_that_is_advisory_fails_the_criterion_that_it_verifies() -> None:
+    findings = judged(hot(a_hot_run([a_step(a_read())] * 12)), a_hot_task(level="advisory", limits={"host_reads": 0}))
+    assert ("AC1", Outcome.FAILED) in {(f.criterion, f.outcome) for f in findings}
+
+
 def test_wait_for_batches_fails_with_its_line_and_what_it_costs() -> None:
     lines = ((Location(path="pkg/data.py", line=3), 9),)
     (found,) = of("stall", judged(hot(a_hot_run([a_step(waited=0.02, rest=0.02, lines=lines)] * 12))))

@@ -213,7 +213,7 @@ Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]
 Kind = Aspect[TrainingStep, StepRecording]
 
 
-def _aspect(name: str, words: str, look: Judge, level: Level = Level.MUST) -> Kind:
+def _aspect(name: str, words: str, look: Judge, level: Level | None = Level.MUST) -> Kind:
     def judged(step: TrainingStep, seen: StepRecording) -> list[Said]:
         said = list(look(seen, frozenset(step.needs)))
         if name == "run" or seen.plain.complete:
@@ -232,7 +232,7 @@ ASPECTS = (
     _aspect("gradients", "steps with the true gradients", aspects.judge_gradients),
     _aspect("parameters", "keeps its parameters in float32", aspects.judge_parameters),
     _aspect("overflow", "leaves out a step that overflows", judge_overflow),
-    _aspect("schedule", "keeps the learning rate in a step left out", judge_schedule, Level.ADVISORY),
+    _aspect("schedule", "keeps the learning rate in a step left out", judge_schedule, None),
     _aspect("logging", "logs the loss scale", judge_logged),
     _aspect("mean", "uses the mean over its backward passes", aspects.judge_mean),
 )
