@@ -21,12 +21,16 @@ def test_evidence_that_is_as_it_was_gives_the_same_verdict(ran: tuple[Path, Ende
     again = gates(root, "verify", "reports/T1")
     assert (again.code, again.err) == (run.code, "")
     assert again.out.splitlines()[1:] == run.out.rpartition("\nreport: ")[0].splitlines()[1:]
-    assert " (evidence of the run of 2" in again.out.partition("\n")[0]
+    assert " (evidence saved by the run of 2" in again.out.partition("\n")[0]
+
+
+def edited(root: Path, name: str, old: str, new: str) -> None:
+    path = root / name
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
 def an_altered_file(root: Path) -> None:
-    path = root / "reports/T1/evidence/PytestRun.json"
-    path.write_text(path.read_text(encoding="utf-8").replace("failed", "passed") + " ", encoding="utf-8")
+    edited(root, "reports/T1/evidence/PytestRun.json", '"outcome"', '"outcome" ')
 
 
 def a_file_more(root: Path) -> None:
@@ -34,15 +38,17 @@ def a_file_more(root: Path) -> None:
 
 
 def another_task(root: Path) -> None:
-    path = root / "tasks/T1.yaml"
-    path.write_text(path.read_text(encoding="utf-8") + "\n# less\n", encoding="utf-8")
+    edited(root, "tasks/T1.yaml", "id: T1", "id: T1  # less")
 
 
-def another_result(root: Path) -> None:
+def another_decision(root: Path) -> None:
     path = root / "reports/T1/result.json"
-    text = path.read_text(encoding="utf-8")
-    head, decision, rest = text.partition('"decision": ')
-    path.write_text(f'{head}{decision}"INCONCLUSIVE"{rest.partition(",")[1]}{rest.partition(",")[2]}', encoding="utf-8")
+    head, decision, rest = path.read_text(encoding="utf-8").partition('"decision": ')
+    path.write_text(f'{head}{decision}"INCONCLUSIVE",{rest.partition(",")[2]}', encoding="utf-8")
+
+
+def another_finding(root: Path) -> None:
+    edited(root, "reports/T1/result.json", "is live code", "is fast code")
 
 
 def no_result(root: Path) -> None:
@@ -55,7 +61,8 @@ def no_result(root: Path) -> None:
         (an_altered_file, "PytestRun.json: expected the file that the run wrote, found another, or none"),
         (a_file_more, "Leaks.json: expected the file that the run wrote, found another, or none"),
         (another_task, "tasks/T1.yaml: not the task file that T1 was judged by"),
-        (another_result, "or the criteria differ: it was altered, or made by another version of gates"),
+        (another_decision, "result.json: says something else than its evidence"),
+        (another_finding, "result.json: says something else than its evidence"),
         (no_result, "reports/T1: holds no result.json"),
     ],
 )
@@ -71,8 +78,7 @@ def test_what_the_run_did_not_write_is_refused(
 
 def test_evidence_of_other_files_is_no_pass(ran: tuple[Path, Ended], tmp_path: Path) -> None:
     root = shutil.copytree(ran[0], tmp_path / "p", symlinks=True)
-    path = root / "pkg/core.py"
-    path.write_text(path.read_text(encoding="utf-8") + "# more\n", encoding="utf-8")
+    edited(root, "pkg/core.py", "def ", "def  ")
     stale = gates(root, "verify", "reports/T1")
     assert stale.code == (ran[1].code or 3)
     assert "Files changed since the run began: pkg/core.py" in stale.out or ran[1].code == 1

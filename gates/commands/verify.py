@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import pipeline, store
-from gates.check import EvidenceSet, day_of
+from gates.check import EvidenceSet, day_of, writable
 from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
@@ -14,7 +14,7 @@ from gates.evidence.bundles import Bundles
 from gates.model import Finding
 from gates.project.revision import digest_folder, observe
 from gates.render import text
-from gates.report import GateReport, Report
+from gates.report import GateReport, Report, reason
 from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -39,8 +39,8 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     again = _judged(report, task, context, evidence, changed)
     if not changed and _said(again) != _said(report):
         raise UsageError(
-            f"{folder / store.RESULT}: says {_said(report)[0]}, and its evidence {_said(again)[0]}, or the criteria "
-            "differ: it was altered, or made by another version of gates; run the task again"
+            f"{folder / store.RESULT}: says something else than its evidence ({again.headline}): "
+            "altered, or made by another version of gates; run the task again"
         )
     return text.summary(again), again.verdict.exit_code
 
@@ -99,7 +99,8 @@ def _judged(
         files=report.evidence,
         policy=report.task.policy,
     )
-    return folded.model_copy(update={"taken": f"evidence of the run of {report.started_at}"})
+    saved = f"evidence saved by the run of {report.started_at}"
+    return writable(folded.model_copy(update={"taken": f"{saved}; {report.taken}" if report.taken else saved}))
 
 
 def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
@@ -108,5 +109,6 @@ def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet)
     return pipeline.judge(gate, task, seen, day_of(evidence)).model_copy(update=facts)
 
 
-def _said(report: Report) -> tuple[str, list[tuple[str, str]]]:
-    return report.verdict.decision.value, [(one.id, one.status.value) for one in report.criteria]
+def _said(report: Report) -> tuple[object, ...]:
+    findings = [(one.rule, one.outcome.value, reason(one)) for one in report.every_finding]
+    return report.verdict, report.score, report.criteria, findings
