@@ -49,10 +49,8 @@ def _refuse_altered(report: Report, raw: Path) -> None:
     was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
     if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
         more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
-        raise UsageError(
-            f"{raw / altered[0]}{more}: expected the file that the run wrote, found another, or none; "
-            f"run `gates run {report.task.id}` again"
-        )
+        fix = f"run `gates run {report.task.id}` again"
+        raise UsageError(f"{raw / altered[0]}{more}: not as the run left it: altered, new or gone; {fix}")
 
 
 def _read(raw: Path) -> EvidenceSet:
@@ -61,9 +59,8 @@ def _read(raw: Path) -> EvidenceSet:
     try:
         missing = json.loads((raw / pipeline.MISSING).read_text(encoding="utf-8"))
         found = {name: raw / f"{name}.json" for name in kinds if name not in missing}
-        present = {
-            kinds[n]: kinds[n].model_validate_json(path.read_bytes()) for n, path in found.items() if path.is_file()
-        }
+        read = {name: path.read_bytes() for name, path in found.items() if path.is_file()}
+        present = {kinds[name]: kinds[name].model_validate_json(content) for name, content in read.items()}
         return EvidenceSet(present, missing={kinds[name]: str(why) for name, why in missing.items()})
     except (OSError, ValueError, KeyError, AttributeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
@@ -110,5 +107,4 @@ def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet)
 
 
 def _said(report: Report) -> tuple[object, ...]:
-    findings = [(one.rule, one.outcome.value, reason(one)) for one in report.every_finding]
-    return report.verdict, report.score, report.criteria, findings
+    return report.verdict, report.score, report.criteria, [(one.outcome, reason(one)) for one in report.every_finding]
