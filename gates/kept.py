@@ -193,7 +193,7 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
         what, at = f"{len(run.taken)} of {len(run.tests)} tests", run.taken_at
     else:
         return ""
-    return f"{what} of the run of {at.replace('T', ' ').replace('Z', ' UTC')}"
+    return f"{what} of the run of {at}"
 
 
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:

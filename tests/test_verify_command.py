@@ -1,7 +1,6 @@
 """What `gates verify` says of saved evidence: the same again, or that it is not what the run wrote."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,49 +22,41 @@ def test_evidence_that_is_as_it_was_gives_the_same_verdict(ran: tuple[Path, Ende
     again = gates(root, "verify", "reports/T1")
     assert (again.code, again.err) == (run.code, "")
     assert again.out.splitlines()[1:] == run.out.rpartition("\nreport: ")[0].splitlines()[1:]
-    assert " (evidence of the run of 2" in again.out.partition("\n")[0]
+    assert " (evidence saved by the run of 2" in again.out.partition("\n")[0]
 
 
-def an_altered_file(root: Path) -> None:
-    written(root, {"reports/T1/evidence/PytestRun.json": "{}"})
+def edited(root: Path, name: str, old: str, new: str) -> None:
+    path = root / name
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def a_file_more(root: Path) -> None:
-    written(root, {"reports/T1/evidence/Leaks.json": "{}"})
-
-
-def another_task(root: Path) -> None:
-    written(root, {"tasks/T1.yaml": (root / "tasks/T1.yaml").read_text(encoding="utf-8") + "# less\n"})
-
-
-def another_result(root: Path) -> None:
-    path = root / "reports/T1/result.json"
-    head, decision, rest = path.read_text(encoding="utf-8").partition('"decision": ')
-    path.write_text(f'{head}{decision}"INCONCLUSIVE"{rest.partition(",")[1]}{rest.partition(",")[2]}', encoding="utf-8")
-
-
-def no_result(root: Path) -> None:
-    (root / "reports/T1/result.json").unlink()
+OTHER = "not as the run left it: altered, new or gone"
 
 
 @pytest.mark.parametrize(
-    ("alter", "line"),
+    ("name", "old", "new", "line"),
     [
-        (an_altered_file, "PytestRun.json: expected the file that the run wrote, found another, or none"),
-        (a_file_more, "Leaks.json: expected the file that the run wrote, found another, or none"),
-        (another_task, "tasks/T1.yaml: not the task file that T1 was judged by"),
-        (another_result, "or the criteria differ: it was altered, or made against another base"),
-        (no_result, "reports/T1: holds no result.json"),
+        ("reports/T1/evidence/PytestRun.json", '"outcome"', '"outcome" ', f"PytestRun.json: {OTHER}"),
+        ("reports/T1/evidence/Leaks.json", "", "{}", f"Leaks.json: {OTHER}"),
+        ("tasks/T1.yaml", "id: T1", "id: T1  # less", "tasks/T1.yaml: not the task file that T1 was judged by"),
+        (
+            "reports/T1/result.json",
+            "is live code",
+            "is fast code",
+            "result.json: says something else than its evidence",
+        ),
     ],
 )
 def test_what_the_run_did_not_write_is_refused(
-    ran: tuple[Path, Ended], tmp_path: Path, alter: Callable[[Path], None], line: str
+    ran: tuple[Path, Ended], tmp_path: Path, name: str, old: str, new: str, line: str
 ) -> None:
     root = shutil.copytree(ran[0], tmp_path / "p", symlinks=True)
-    alter(root)
+    edited(root, name, old, new)
     refused = gates(root, "verify", "reports/T1")
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert line in refused.err
+    assert "tests: holds no result.json" in gates(root, "verify", "tests").err
 
 
 @pytest.mark.parametrize("name", ["pkg/core.py", "bench.py", "conftest.py"])

@@ -19,7 +19,7 @@ from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
-from gates.project.files import SUPPORT, import_roots, is_code, is_test_file, is_under
+from gates.project.files import SUPPORT, import_roots, is_among, is_code, is_test_file, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
 from gates.report import Section
@@ -76,9 +76,11 @@ class BaseTests(Derived):
         found = base_of(history, context.base)
         states = TwoStates(history, found.commit, context.root)
         tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
-        above = {str(folder / name) for path in tests for folder in PurePosixPath(path).parents for name in SUPPORT}
-        old, new = states.changed((*tests, *sorted(above)), "")
-        old = {path: content for path, content in old.items() if not is_code(path, task.implementation)}
+        above = {folder for path in tests for folder in PurePosixPath(path).parents}
+        tests += [str(folder / name) for folder in above for name in SUPPORT]
+        folders = [str(folder) for folder in above if folder.name in {"test", "tests"}]
+        old, new = states.changed((*tests, *folders), "")
+        old = {path: content for path, content in old.items() if _is_of_tests(path, tests, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         earlier = task_at_base(task.id, task.path, context.root, found.commit).task
         then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
@@ -106,19 +108,24 @@ class BaseTests(Derived):
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
 
 
+def _is_of_tests(path: str, tests: Iterable[str], task: Task) -> bool:
+    """Return whether a file is among the named tests, or is code that may help them, and none of the task's code."""
+    helps = path.endswith(".py") and not is_test_file(Path(path))
+    return (helps or is_among(path, tests)) and not is_code(path, task.implementation)
+
+
 def _judged(
     task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
 ) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
     (old, added), states = changes, TwoStates(history, commit, context.root)
     change = _with_the_bases_tests(context, changes, folder / "change")
-    files = [path for path in old if is_test_file(Path(path))]
-    asked = [path for path in task.tests if (change / path.split("::")[0]).exists()]
-    asked = files if len(files) == len(old) and not added else asked
+    alone = not added and all(is_test_file(Path(path)) for path in old)
+    asked = [path for path in (old if alone else task.tests) if (change / path.split("::")[0]).exists()]
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
     if any(end.ended == "failed" for end in ends.values()):
         names = _renamed(moved_symbols(task, states))
-        written = [_write_in(names, change / path) for path in files] if names else []
+        written = [_write_in(names, change / path) for path in old if path.endswith(".py")] if names else []
         ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
     suspects = sorted(n for n, e in ends.items() if e.ended == "failed" or (e.ended == "skipped" and n not in skips))
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
@@ -216,18 +223,17 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield ABOUT.unknown(message, severity=Severity.INFO, actual="not run")
         return
     meant = [path for criterion in task.criteria for path in criterion.changes]
-    broken = [one for one in seen.broken if one.at_base == "passed"]
-    unseen = [one for one in seen.broken if one.at_base == UNSEEN]
-    open_, unknown = (
-        [one for one in some if not any(is_under(one.id, path) for path in meant)] for some in (broken, unseen)
-    )
+    broken = [one for one in seen.broken if one.at_base in {"passed", UNSEEN}]
+    open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]
+    unseen: dict[Criterion | None, list[BaseTest]] = {}
     for one in open_:
-        yield _broken(one, _criterion(task, one, run), seen)
-    own: dict[Criterion | None, list[BaseTest]] = {}
-    for one in unknown:
-        own.setdefault(_criterion(task, one, run), []).append(one)
-    yield from (_undecided(criterion, some, seen) for criterion, some in own.items())
-    if not open_ and not unknown:
+        criterion = _criterion(task, one, run)
+        if one.at_base == "passed":
+            yield _broken(one, criterion, seen)
+        else:
+            unseen.setdefault(criterion, []).append(one)
+    yield from (_undecided(criterion, some, seen) for criterion, some in unseen.items())
+    if not open_:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
         yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")

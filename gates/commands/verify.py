@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import pipeline, store
-from gates.check import EvidenceSet, day_of
+from gates.check import EvidenceSet, day_of, writable
 from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
@@ -15,7 +15,7 @@ from gates.evidence.bundles import Bundles
 from gates.model import FileDigest, Finding
 from gates.project.revision import digest_folder, git, observe
 from gates.render import text
-from gates.report import GateReport, Report
+from gates.report import GateReport, Report, reason
 from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -42,8 +42,8 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     again = _judge(report, task, context, evidence, changed)
     if not changed and _says(again) != _says(report):
         raise UsageError(
-            f"{folder / store.RESULT}: says {_says(report)[0]}, and its evidence {_says(again)[0]}, or the criteria "
-            "differ: it was altered, or made against another base or by another gates; run the task again"
+            f"{folder / store.RESULT}: says something else than its evidence ({again.headline}): "
+            "altered, or made against another base or by another version of gates; run the task again"
         )
     return text.summary(again), again.verdict.exit_code
 
@@ -51,10 +51,9 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
 def _refuse_altered(report: Report, raw: Path) -> None:
     was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
     if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
-        raise UsageError(
-            f"{raw / altered[0]}: expected the file that the run wrote, found another, or none; "
-            f"run `gates run {report.task.id}` again"
-        )
+        more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
+        fix = f"run `gates run {report.task.id}` again"
+        raise UsageError(f"{raw / altered[0]}{more}: not as the run left it: altered, new or gone; {fix}")
 
 
 def _find_others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
@@ -110,7 +109,8 @@ def _judge(report: Report, task: Task, context: Context, evidence: EvidenceSet, 
         files=report.evidence,
         policy=report.task.policy,
     )
-    return folded.model_copy(update={"taken": f"evidence of the run of {report.started_at}"})
+    saved = f"evidence saved by the run of {report.started_at}"
+    return writable(folded.model_copy(update={"taken": f"{saved}; {report.taken}" if report.taken else saved}))
 
 
 def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
@@ -119,5 +119,5 @@ def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: Eviden
     return pipeline.judge(gate, task, seen, day_of(evidence)).model_copy(update=facts)
 
 
-def _says(report: Report) -> tuple[str, list[tuple[str, str]]]:
-    return report.verdict.decision.value, [(one.id, one.status.value) for one in report.criteria]
+def _says(report: Report) -> tuple[object, ...]:
+    return report.verdict, report.score, report.criteria, [(one.outcome, reason(one)) for one in report.every_finding]

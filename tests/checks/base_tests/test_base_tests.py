@@ -131,9 +131,7 @@ BESIDE = {
     "tasks/T1.yaml": TASK.replace("[tests]", "[pkg]"),
 }  # fmt: skip
 INNER = {"tasks/T1.yaml": TASK.replace("[tests]", "[pkg/inner]")}
-FAST = "import pkg.core\n" + TEST.replace(
-    "@pytest", "@pytest.mark.skipif(not pkg.core.FAST, reason='slow')\n@pytest", 1
-)
+FAST = "import pkg.core\n" + TEST.replace("@pytest", "@pytest.mark.skipif(not pkg.core.FAST, reason='')\n@pytest", 1)
 
 
 @pytest.mark.parametrize(
@@ -175,26 +173,35 @@ def test_a_criterion_that_has_the_words_of_the_base_stood_there(
 
 
 HALF = "\n\ndef _half(x):\n    return x / 2\n"
-HALVES = TEST.replace("import double", "import _half, double") + "\n\ndef test_half():\n    assert _half(4) == 2\n"
+HALVES = (
+    "import helper\n"
+    + TEST.replace("import double", "import _half, double")
+    + "\n\ndef test_half():\n    assert _half(4) == 2\n"
+)
 
 
 @pytest.mark.parametrize(("core", "outcome"), [(CORE, Outcome.PASSED), (BROKEN, Outcome.FAILED)])
 def test_the_bases_tests_use_the_names_that_the_change_gave_to_functions(
     core: str, outcome: Outcome, tmp_path: Path
 ) -> None:
-    base = {**BASE, "pkg/core.py": CORE + HALF, "tests/test_core.py": HALVES}
-    change = {
-        "pkg/core.py": core + HALF.replace("_half", "halve"),
-        "tests/test_core.py": HALVES.replace("_half", "halve"),
-    }
+    base = {"pkg/core.py": CORE + HALF, "tests/test_core.py": HALVES, "tests/helper.py": "from pkg.core import _half\n"}
+    change = {path: text.replace("_half", "halve") for path, text in base.items()}
+    base, change["pkg/core.py"] = {**BASE, **base}, core + HALF.replace("_half", "halve")
     found, _, _ = judged(tmp_path, change, base)
     assert [each.outcome for each in found] == [outcome]
 
 
-def test_a_test_that_was_moved_and_weakened_stands_for_its_criterion(tmp_path: Path) -> None:
-    task = TASK.replace("    tests: [tests]\n", "    tests: ['tests/test_core.py::test_double']\n")
-    change = {"pkg/core.py": BROKEN, "tests/unit/test_it.py": WEAKENED["rows_are_deleted"], "tests/test_core.py": ""}
-    found, _, _ = judged(tmp_path, change, {**BASE, "tasks/T1.yaml": task})
+MOVED = {"tests/unit/test_it.py": WEAKENED["rows_are_deleted"], "tests/test_core.py": ""}
+HELPED = {"tests/helper.py": f"{TEST}\n\ndef good():\n    test_double(7, 14)\n"}
+HELPED |= {"tests/test_core.py": "from helper import good\n\n\ndef test_double():\n    good()\n"}
+
+
+@pytest.mark.parametrize(("base", "change"), [({}, MOVED), (HELPED, {"tests/helper.py": "good = print\n"})])
+def test_a_named_test_that_was_moved_and_weakened_or_its_helper_stands_for_its_criterion(
+    base: dict[str, str], change: dict[str, str], tmp_path: Path
+) -> None:
+    base = {**BASE, "tasks/T1.yaml": TASK.replace("[tests]", "['tests/test_core.py::test_double']"), **base}
+    found, _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, **change}, base)
     assert [(each.outcome, each.criterion, each.blocks) for each in found] == [(Outcome.FAILED, "AC1", True)]
 
 
