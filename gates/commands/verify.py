@@ -11,7 +11,8 @@ from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import Bundles
-from gates.model import Finding
+from gates.model import Finding, TaskIdentity
+from gates.project.policy import judging
 from gates.project.revision import digest_folder, observe
 from gates.render import text
 from gates.report import GateReport, Report, reason
@@ -34,7 +35,7 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     raw = (folder / store.EVIDENCE).resolve()
     _refuse_altered(report, raw)
     evidence = _read(raw)
-    task, context = _task(report, evidence, project), project.context(raw)
+    task, context = _task(report.task, evidence, project), project.context(raw)
     changed = tuple(pipeline.changed(report.revision, observe(task, context)))
     again = _judged(report, task, context, evidence, changed)
     if not changed and _said(again) != _said(report):
@@ -48,9 +49,7 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
 def _refuse_altered(report: Report, raw: Path) -> None:
     was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
     if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
-        more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
-        fix = f"run `gates run {report.task.id}` again"
-        raise UsageError(f"{raw / altered[0]}{more}: not as the run left it: altered, new or gone; {fix}")
+        raise UsageError(f"{raw / altered[0]} (1 of {len(altered)}): not as the run left it, new or gone; run it again")
 
 
 def _read(raw: Path) -> EvidenceSet:
@@ -67,11 +66,12 @@ def _read(raw: Path) -> EvidenceSet:
         raise UsageError(f"{raw}: not evidence of this version of gates ({reason}); run the task again") from error
 
 
-def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
-    """Return the task as it lies here; raise `UsageError` where it is not the one that the run was judged by."""
-    task = spec.load(project.root / report.task.path, project.root)
-    if task.digest != report.task.digest:
-        raise UsageError(f"{report.task.path}: not the task file that {report.task.id} was judged by; run it again")
+def _task(was: TaskIdentity, evidence: EvidenceSet, project: Project) -> Task:
+    """Return the task as it lies here or at the run's policy; raise `UsageError` where the run had another one."""
+    with judging(project.root, project.settings, was.policy.rpartition("(")[2][:-1] or None, was.path) as policy:
+        task = spec.load(policy.root / was.path, policy.root)
+    if task.digest != was.digest:
+        raise UsageError(f"{was.path}: not the task file that {was.id} was judged by; run it again")
     bundles = evidence.get(Bundles)
     handed = tuple(one.path for one in bundles.handed_in) if bundles else ()
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
