@@ -12,6 +12,7 @@ FAILING = {"tests/test_core.py": "from pkg.core import double\n\n\ndef test_doub
 @pytest.fixture(scope="module", params=["sound", "failing"])
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     root = a_project(tmp_path_factory.mktemp("run"), FAILING if request.param == "failing" else {})
+    gates(root, "measure", "T1", "--on", "cpu")  # a bundle that no gate looks at where another one blocks
     return root, gates(root, "run", "T1")
 
 

@@ -72,8 +72,7 @@ def _task(was: TaskIdentity, evidence: EvidenceSet, project: Project) -> Task:
         task = spec.load(policy.root / was.path, policy.root)
     if task.digest != was.digest:
         raise UsageError(f"{was.path}: not the task file that {was.id} was judged by; run it again")
-    bundles = evidence.get(Bundles)
-    handed = tuple(one.path for one in bundles.handed_in) if bundles else ()
+    handed = tuple(one.path for seen in evidence.present() if isinstance(seen, Bundles) for one in seen.handed_in)
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 
@@ -107,4 +106,5 @@ def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet)
 
 
 def _said(report: Report) -> tuple[object, ...]:
-    return report.verdict, report.score, report.criteria, [(one.outcome, reason(one)) for one in report.every_finding]
+    findings = [(one.outcome, reason(one)) for gate in report.gates if gate.ran for one in gate.findings]
+    return report.verdict.decision, report.score, report.criteria, findings
