@@ -45,7 +45,7 @@ BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
     "files in gates/": (lambda: len(python_files("gates")), 184, 200),
     "lines of rules": (rules, 2_199, 3_000),
     "files in the fullest folder": (fullest, 14, 25),
-    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 22_014, 22_000),
+    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 22_016, 22_000),
     "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 0, 0),
     "functions over 40 lines": (lambda: len(list(long_functions())), 0, 0),
     "formatting that is skipped": (skips, 0, 0),

@@ -32,6 +32,7 @@ def test_lowered_bar_does_not_judge_itself(tmp_path: Path) -> None:
     change(project, "tasks/T1.yaml", LESS)
     ended = gates(project, "run", "T1", "--policy-from", "main")
     assert ended.code == 1
+    assert gates(project, "verify", "reports/T1").code == 1  # by the base's task file, too
     assert "misses the target" in ended.out
     assert "policy changes: 1; the first: AC2" in ended.out
     task = result(project)["task"]

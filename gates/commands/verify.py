@@ -12,7 +12,8 @@ from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import Bundles
-from gates.model import FileDigest, Finding
+from gates.model import FileDigest, Finding, TaskIdentity
+from gates.project.policy import judging
 from gates.project.revision import digest_folder, git, observe
 from gates.render import text
 from gates.report import GateReport, Report, reason
@@ -35,7 +36,7 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     raw = (folder / store.EVIDENCE).resolve()
     _refuse_altered(report, raw)
     evidence = _read(raw)
-    task, context = _load_task(report, evidence, project), project.context(raw)
+    task, context = _load_task(report.task, evidence, project), project.context(raw)
     now = observe(task, context)
     now = now.model_copy(update={"files": (*now.files, *_find_others(report, folder, project))})
     changed = tuple(pipeline.changed(report.revision, now))
@@ -51,9 +52,7 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
 def _refuse_altered(report: Report, raw: Path) -> None:
     was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
     if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
-        more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
-        fix = f"run `gates run {report.task.id}` again"
-        raise UsageError(f"{raw / altered[0]}{more}: not as the run left it: altered, new or gone; {fix}")
+        raise UsageError(f"{raw / altered[0]} (1 of {len(altered)}): not as the run left it, new or gone; run it again")
 
 
 def _find_others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
@@ -82,13 +81,13 @@ def _read(raw: Path) -> EvidenceSet:
         raise UsageError(f"{raw}: not evidence of this version of gates ({reason}); run the task again") from error
 
 
-def _load_task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
-    """Return the task as it lies here; raise `UsageError` where it is not the one that the run was judged by."""
-    task = spec.load(project.root / report.task.path, project.root)
-    if task.digest != report.task.digest:
-        raise UsageError(f"{report.task.path}: not the task file that {report.task.id} was judged by; run it again")
-    bundles = evidence.get(Bundles)
-    handed = tuple(one.path for one in bundles.handed_in) if bundles else ()
+def _load_task(was: TaskIdentity, evidence: EvidenceSet, project: Project) -> Task:
+    """Return the task as it lies here or at the run's policy; raise `UsageError` where the run had another one."""
+    with judging(project.root, project.settings, was.policy.rpartition("(")[2][:-1] or None, was.path) as policy:
+        task = spec.load(policy.root / was.path, policy.root)
+    if task.digest != was.digest:
+        raise UsageError(f"{was.path}: not the task file that {was.id} was judged by; run it again")
+    handed = tuple(one.path for seen in evidence.present() if isinstance(seen, Bundles) for one in seen.handed_in)
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 
@@ -120,4 +119,5 @@ def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: Eviden
 
 
 def _says(report: Report) -> tuple[object, ...]:
-    return report.verdict, report.score, report.criteria, [(one.outcome, reason(one)) for one in report.every_finding]
+    findings = [(one.outcome, reason(one)) for gate in report.gates if gate.ran for one in gate.findings]
+    return report.verdict.decision, report.score, report.criteria, findings
