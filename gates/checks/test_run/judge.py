@@ -263,12 +263,8 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
         own = about.but(location=function.location, subject=f"{function.location.path}:{function.name}", actual="")
         tell = own.unknown if doubt else own.failed
-        impact = doubt and f"Not all was seen: {doubt}."
-        yield tell(
-            f"No test executed {function.name}() of {function.location.path}.",
-            "Add a test that calls it.",
-            impact=impact,
-        )
+        message = f"No test executed {function.name}() of {function.location.path}."
+        yield tell(message, "Add a test that calls it.", impact=doubt and f"Not all was seen: {doubt}.")
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
