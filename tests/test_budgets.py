@@ -41,7 +41,7 @@ def skips() -> int:
 
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
-    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 26_371, 25_000),
+    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 26_367, 25_000),
     "files in gates/": (lambda: len(python_files("gates")), 184, 200),
     "lines of rules": (rules, 2_199, 3_000),
     "files in the fullest folder": (fullest, 14, 25),
