@@ -43,14 +43,13 @@ class Said:
     exit_code: int | None
     reasons: tuple[str, ...]
     named: bool
-    survivors: int
     duration_s: float
     simple: tuple[bool, bool, bool] | None
 
     @property
     def right(self) -> bool:
         """Return whether the gate is right, named what ran, and left nobody behind."""
-        return self.ending.right.allows(self.verdict) and self.named and not self.survivors
+        return self.ending.right.allows(self.verdict) and self.named
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,8 +105,7 @@ def _say(ending: Ending, python: str, simple: bool) -> Said:  # mapped over
         said = tuple(verdict.get("reasons", ())) or (f"{ended.ended}: {ended.last_words}",)
         reasons = tuple(reason.replace(f"{root}/", "").replace(str(root), ".") for reason in said)
         named = not ending.running or json.dumps(ending.running)[1:-1] in text
-        survivors = ended.orphans if ended.exit_code is not None else 0
-        return Said(ending, decision, ended.exit_code, reasons, named, survivors, ended.duration_s, read)
+        return Said(ending, decision, ended.exit_code, reasons, named, ended.duration_s, read)
 
 
 def _bare(ending: Ending, root: Path, python: str, folder: Path) -> tuple[bool, bool, bool]:
@@ -153,7 +151,6 @@ def _wrong(one: Said) -> str:
     expected = one.ending.right.value
     said = one.verdict.value if one.verdict else f"no verdict (exit code {one.exit_code})"
     more = "" if one.named else f"; {one.ending.running} is not named"
-    more += f"; {one.survivors} processes survived" if one.survivors else ""
     return f"WRONG  {one.ending.name}: expected {expected}, got {said}{more}\n       {' / '.join(one.reasons)[:600]}"
 
 
@@ -188,15 +185,15 @@ def _summary(said: Sequence[Said], chosen: int, took_s: float) -> list[str]:
             lines.append(f"| {name} | {missed} of {len(bad)} | {stopped} of {len(good)} |")
     missed = sum(one.verdict is Decision.PASS for one in bad)
     stopped = sum(one.verdict is not Decision.PASS for one in good)
-    named, survived = sum(one.named for one in crashes), sum(one.survivors for one in said)
+    named = sum(one.named for one in crashes)
     exact = sum(one.ending.right.allows(one.verdict) for one in bad)
     return [
         *lines,
         f"| `gates run` | {missed} of {len(bad)} | {stopped} of {len(good)} |",
         "",
-        f"The running test or file is named in {named} of {len(crashes)} endings where there is one; processes that",
-        f"survived: {survived}. Where only one of BLOCK and INCONCLUSIVE is right, that one is asked for: {exact} of",
-        f"{len(bad)} bad endings have a verdict that is right.",
+        f"The running test or file is named in {named} of {len(crashes)} endings where there is one. Where only one of",
+        f"BLOCK and INCONCLUSIVE is right, that one is asked for: {exact} of {len(bad)} bad endings have a verdict that",
+        "is right.",
     ]
 
 
