@@ -192,8 +192,8 @@ def _summary(said: Sequence[Said], chosen: int, took_s: float) -> list[str]:
         f"| `gates run` | {missed} of {len(bad)} | {stopped} of {len(good)} |",
         "",
         f"The running test or file is named in {named} of {len(crashes)} endings where there is one. Where only one of",
-        f"BLOCK and INCONCLUSIVE is right, that one is asked for: {exact} of {len(bad)} bad endings have a verdict that",
-        "is right.",
+        f"BLOCK and INCONCLUSIVE is right, that one is asked for: {exact} of {len(bad)} bad endings have a verdict",
+        "that is right.",
     ]
 
 
