@@ -33,7 +33,7 @@ def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
     assert len(taken.copies) == 2
     assert len(samples.metrics["process_peak_bytes"].arms["fp32"]) == 3
     assert (taken.ended, taken.pairs, taken.baseline, taken.same_result) == ("all pairs", 12, "fp32", True)
-    assert sum(times.arms["fp32"]) > 2 * sum(times.arms["amp"])
+    assert min(times.arms["fp32"]) > 2 * min(times.arms["amp"])
 
 
 def looked(tmp_path: Path, arms: dict[str, Any], last: int, **changes: Any) -> tuple[Taken, list[tuple[int, int]]]:
