@@ -43,7 +43,7 @@ def promise(limit: float) -> Measure:
     return Measure.model_validate({"from": "x", "of": "step_time_s", "ratio": ["base", "cand"], "at_least": limit})
 
 
-def plan_of(factor: float, *, most: int = 64, budget_s: float = BUDGET_S) -> Plan:
+def plan_of(factor: float, *, most: int = 256, budget_s: float = BUDGET_S) -> Plan:
     """Return the plan of comparing an arm with one that does a multiple of its work."""
 
     arms = {

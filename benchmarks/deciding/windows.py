@@ -12,7 +12,7 @@ from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
 from gates.task.task import Measure
 
-MOST = 64
+MOST = 256
 BASELINE, CANDIDATE = "base", "cand"
 
 

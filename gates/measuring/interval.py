@@ -155,7 +155,7 @@ def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None
 
 
 LEAST_RESTARTS, FEW_RESTARTS, MANY_RESTARTS = 3, 5, 8
-POCOCK = 0.76
+POCOCK = 0.84
 FINE, FURTHEST = 1e-6, 10**15  # of a quantile: its steps, and how many there may be
 
 
@@ -173,7 +173,7 @@ class Design:
     def level(self, n: int, alpha: float) -> float:
         """Return the level of the intervals at a look after `n` pairs: the same at each, so that all keep the error.
 
-        For one to five looks it lies a little above Pocock's (1977), as these looks share their samples. Where time was
+        For one to five looks it lies a little above Pocock's (1977): signs come in whole numbers, looks at twice the pairs. Where time was
         up before the first one, the end is the only look.
         """
         looks = looks_until(self.most)
@@ -235,14 +235,15 @@ def student(values: Sequence[float], level: float) -> tuple[float, float]:
     return mean - reach, mean + reach
 
 
-LOOKS = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)  # of the pairs
+LOOKS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the pairs
 MANY = 32  # of fewer all are taken, and looked at once
 KEPT_FOR_LATER = 0.2
 
 
 def looks_until(most: int) -> tuple[int, ...]:
-    """Return after how many pairs to look."""
-    return tuple(round(share * most) for share in LOOKS) if most >= MANY else (most,)
+    """Return after how many pairs to look: not before there are some."""
+    looks = tuple(look for share in LOOKS if (look := round(share * most)) >= MANY // 2)
+    return looks if most >= MANY else (most,)
 
 
 def alpha_of(attempt: int, alpha: float) -> float:

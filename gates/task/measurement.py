@@ -62,7 +62,7 @@ class Measurement(Located):
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     budget_s: Seconds = 120.0
     restarts: Annotated[int, Field(ge=1, le=64)] = 6
-    pairs: Annotated[int, Field(ge=6, le=1024)] = 64
+    pairs: Annotated[int, Field(ge=6, le=1024)] = 256
     clock: Literal["wall", "cpu", "either"] = "either"
     same_result: bool = False
 

@@ -6,7 +6,7 @@ import pytest
 
 from gates.measuring.interval import Design, alpha_of, looks_until, rank
 
-LOOKS = looks_until(64)
+LOOKS = looks_until(256)
 FIRST = 0.8  # of the error is that of the first attempt
 
 
@@ -15,11 +15,14 @@ def rank_at(n: int, most: int, alpha: float) -> int:
 
 
 def test_ranks_of_the_usual_looks_are_written_down() -> None:
-    assert [rank_at(n, 64, 0.05) for n in LOOKS] == [3, 6, 9, 16, 22]
-    assert [rank_at(n, 64, 0.01) for n in LOOKS] == [2, 5, 8, 14, 20]
+    assert [rank_at(n, 256, 0.05) for n in LOOKS] == [3, 9, 22, 50, 108]
+    assert [rank_at(n, 256, 0.01) for n in LOOKS] == [2, 8, 20, 47, 104]
 
 
-@pytest.mark.parametrize(("alpha", "most"), [(0.05, 64), (0.01, 64), (0.2, 64), (0.05, 40), (0.05, 93), (0.05, 384)])
+@pytest.mark.parametrize(
+    ("alpha", "most"),
+    [(0.05, 64), (0.01, 64), (0.2, 64), (0.05, 40), (0.05, 128), (0.05, 256), (0.01, 256), (0.05, 384), (0.05, 1536)],
+)
 def test_all_looks_together_are_wrong_no_more_often_than_stated(alpha: float, most: int) -> None:
     ranks = {n: rank_at(n, most, alpha) for n in looks_until(most)}
     assert 0.4 * alpha / 2 < below_somewhere(ranks) <= alpha / 2
@@ -39,15 +42,15 @@ def below_somewhere(ranks: dict[int, int]) -> float:
 
 
 def test_an_end_before_the_first_look_is_the_only_one() -> None:
-    assert [rank_at(n, 64, 0.05) for n in (6, 15, 16)] == [1, 4, 3]
+    assert [rank_at(n, 256, 0.05) for n in (6, 15, 16)] == [1, 4, 3]
 
 
 def test_it_holds_its_level_when_tried_out() -> None:
     source = random.Random(5)
     wrong = 0
     for _ in range(4000):
-        values = [source.gauss(0, 1) ** 3 for _ in range(64)]
-        wrong += any(not covers(values[:n], rank_at(n, 64, 0.05)) for n in LOOKS)
+        values = [source.gauss(0, 1) ** 3 for _ in range(256)]
+        wrong += any(not covers(values[:n], rank_at(n, 256, 0.05)) for n in LOOKS)
     assert wrong / 4000 <= 0.05 + 0.01
 
 
@@ -73,7 +76,14 @@ def test_attempts_share_the_error() -> None:
 
 @pytest.mark.parametrize(
     ("most", "looks"),
-    [(6, (6,)), (31, (31,)), (40, (10, 15, 20, 30, 40)), (64, LOOKS), (384, (96, 144, 192, 288, 384))],
+    [
+        (6, (6,)),
+        (31, (31,)),
+        (40, (20, 40)),
+        (64, (16, 32, 64)),
+        (256, LOOKS),
+        (1536, (96, 192, 384, 768, 1536)),
+    ],
 )
 def test_looks_end_with_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
     assert looks_until(most) == looks

@@ -50,16 +50,16 @@ def looked(tmp_path: Path, arms: dict[str, Any], last: int, **changes: Any) -> t
 
 def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path) -> None:
     arms = {name: {"call": "steps:naps", "args": [time]} for name, time in (("slow", 12), ("quick", 1))}
-    taken, seen = looked(tmp_path, arms, 24, restarts=2)
-    assert seen == [(16, 1), (24, 2)]
-    assert (taken.ended, taken.pairs, taken.split) == ("decided", 24, 1)
+    taken, seen = looked(tmp_path, arms, 32, restarts=2)
+    assert seen == [(16, 1), (32, 2)]
+    assert (taken.ended, taken.pairs, taken.split) == ("decided", 32, 1)
 
 
 def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_path: Path) -> None:
-    taken, seen = looked(tmp_path, NAPS, 144, segment_s=0.030)
-    assert seen == [(96, 4), (144, 6)]  # the memory of a start counts at the look that ends it
-    assert (taken.split, taken.most, taken.starts) == (6, 384, 6)
-    assert len(taken.copies) == 2 * 9
+    taken, seen = looked(tmp_path, NAPS, 192, segment_s=0.030)
+    assert seen == [(96, 4), (192, 7)]  # the memory of a start counts at the look that ends it
+    assert (taken.split, taken.most, taken.starts) == (6, 1536, 7)
+    assert len(taken.copies) == 2 * 12
 
 
 def test_one_arm_has_no_other_to_take_turns_with_and_its_pairs_stay_whole(tmp_path: Path) -> None:
