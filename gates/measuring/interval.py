@@ -173,8 +173,8 @@ class Design:
     def level(self, n: int, alpha: float) -> float:
         """Return the level of the intervals at a look after `n` pairs: the same at each, so that all keep the error.
 
-        For one to five looks it lies a little above Pocock's (1977): signs come in whole numbers, looks at twice the pairs. Where time was
-        up before the first one, the end is the only look.
+        For one to five looks it lies a little above Pocock's (1977): signs come in whole numbers, looks at twice the
+        pairs. Where time was up before the first one, the end is the only look.
         """
         looks = looks_until(self.most)
         times = len(looks) if n >= looks[0] else 1
