@@ -30,7 +30,7 @@ RESULT_SCHEMA = "gates.result/1"
 NAMED = 4  # criteria in a headline
 # what a text says that only a measurement shows: a size with its unit, a speed, a device
 QUANTITY = re.compile(
-    r"\d\s*(%|x\b|[mun]?s\b|[kmgt]i?b\b)|\b(faster|slower|speed-?up|latency|throughput|cuda|gpus?|mps|xpu)\b",
+    r"\b\d[\d.,]*\s*(%|x\b|[mun]?s\b|[kmgt]i?b\b)|\b(faster|slower|speed-?up|latency|throughput|cuda|gpus?|mps|xpu)\b",
     re.IGNORECASE,
 )
 

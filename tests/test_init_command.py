@@ -68,16 +68,16 @@ def test_criteria_of_an_issue_get_the_code_and_tests_that_share_their_words(tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "is_one"),
-    [("It is 1.5x faster", True), ("Takes under 40 % of it", True), ("It is on CUDA", True), ("Takes 3 words", False)],
+    ("text", "quantity"),
+    [("It is 1.5x faster", "1.5x"), ("Takes under 40 % of it", "40 %"), ("Is on CUDA", "CUDA"), ("Takes 3 words", "")],
 )
-def test_no_test_is_proposed_for_a_quantity_or_a_device(text: str, is_one: bool, tmp_path: Path) -> None:
+def test_no_test_is_proposed_for_a_quantity_or_a_device(text: str, quantity: str, tmp_path: Path) -> None:
     project = written(tmp_path / "project", FILES)
     ended = gates(project, "init", "--criterion", f"{text}: encode")
-    assert ("AC1  name its measures or tests" in ended.out) is is_one
+    assert ("AC1  name its measures or tests" in ended.out) is bool(quantity)
     task = load(project / "tasks/T1.yaml", project)
-    assert bound(task)["AC1"][1] == (() if is_one else ("tests/test_coding.py::test_encoding_counts_letters",))
-    assert ("`measures`" in (project / "tasks/T1.yaml").read_text()) is is_one
+    assert bound(task)["AC1"][1] == (() if quantity else ("tests/test_coding.py::test_encoding_counts_letters",))
+    assert (f"What measures {quantity!r}? See `measures`" in (project / "tasks/T1.yaml").read_text()) is bool(quantity)
 
 
 def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) -> None:
