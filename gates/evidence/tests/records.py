@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from gates.child.process import ProcessRun
@@ -95,7 +96,13 @@ def running(told: Told) -> tuple[str, ...]:
 
 
 def _place(event: Event, context: Context) -> Location:
-    return Location(path=context.shown(context.root / event["path"]), line=max(int(event["line"]), 1))
+    return _at(context, event["path"], max(int(event["line"]), 1))
+
+
+@lru_cache
+def _at(context: Context, path: str, line: int) -> Location:
+    """Return the one place of all parameter sets of a test: there may be tens of thousands."""
+    return Location(path=context.shown(context.root / path), line=line)
 
 
 STAGES = {
