@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from queue import LifoQueue
 from typing import Any
 
 from gates.child import process
@@ -30,18 +31,18 @@ Told = dict[str, Any]
 
 
 @contextmanager
-def benched(task: Task, context: Context, faults: int) -> Iterator["Bench"]:
+def benched(task: Task, context: Context, faults: int, most: int = COPIES) -> Iterator["Bench"]:
     """Yield copies for so many faults in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
     with guarded_folder() as folder:
         try:
-            bench = Bench(task, replace(context, evidence=folder), min(COPIES, faults, os.cpu_count() or 1))
+            bench = Bench(task, replace(context, evidence=folder), min(most, faults, os.cpu_count() or 1))
         except UsageError as error:
             raise EvidenceUnavailable(str(error)) from error
         yield bench
 
 
 class Bench:
-    """A pristine copy of the project, and one for each worker, of which the first is also there to be looked at."""
+    """A pristine copy of the project, and one for each worker; the first is also there to be looked at."""
 
     def __init__(self, task: Task, context: Context, jobs: int) -> None:
         self._task = task
@@ -53,7 +54,9 @@ class Bench:
             shutil.copytree(first, copy, symlinks=True)
         self._copies = tuple(copy / self.pristine.relative_to(first) for copy in copies)
         self.look = replace(context, root=self._copies[0], evidence=self._fresh("seen"))
-        self._looked = Copy(self.look.root, self.pristine)
+        self._free = LifoQueue[Copy]()  # the first copy on top
+        for root in reversed(self._copies):
+            self._free.put(Copy(root, self.pristine))
         self._plugin = self._folder / "plugin"
         self._plugin.mkdir()
         (self._plugin / "gates_probe").symlink_to(HERE)
@@ -99,13 +102,15 @@ class Bench:
 
     @contextmanager
     def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
-        """Put files with faults, if any, into the copy that is looked at; nothing that is done there stays."""
-        for name, text in files.items():
-            self._looked.put(name, text)
+        """Put files with faults, if any, into a copy that nothing runs in; nothing that is done there stays."""
+        copy = self._free.get()
         try:
-            yield replace(self.look, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
+            for name, text in files.items():
+                copy.put(name, text)
+            yield replace(self.look, root=copy.root, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
         finally:
-            self._looked.restore()
+            copy.restore()
+            self._free.put(copy)
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: its own places, from which modules are imported first."""
