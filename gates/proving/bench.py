@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +19,9 @@ from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import modules_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.project.copies import copy_project, relocated
-from gates.project.files import files_of, import_roots, packages_of
+from gates.project.files import import_roots
 from gates.task.task import Task
 
 COPIES = 2
@@ -61,22 +61,17 @@ class Bench:
         self._plugin.mkdir()
         (self._plugin / "gates_probe").symlink_to(HERE)
 
-    @property
-    def packages(self) -> list[str]:
-        """Return what the implementation and the tests import that no file or folder of theirs may be meant by."""
-        root, tests = self.look.root, (path.split("::")[0] for path in self._task.tests)
-        files = [path for path in files_of((*self._task.implementation, *tests), root) if path.suffix == ".py"]
-        beside = (path.stem for folder in import_roots(self._task, self.look) for path in folder.iterdir())
-        own = {*beside, *(part.removesuffix(".py") for path in files for part in path.relative_to(root).parts)}
-        return sorted({name for path in files for name in packages_of(path)} - own - sys.stdlib_module_names)
-
     def try_all(
-        self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None] = lambda _: None
+        self, faults: list[Told], run: PytestRun | None, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> list[Told]:
-        """Try faults in all copies at once until the time is up; return what came of those that were tried."""
+        """Try faults in all copies at once until the time is up; return what came of those that were tried.
+
+        A run of the tests without a fault says what they need: memory, and the modules of libraries.
+        """
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
+        peak_bytes = (run and run.process.peak_memory_bytes) or 0
         limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
-        imported = {"modules": [*modules_of(self._task, self.look)], "packages": self.packages}
+        imported = {"modules": [*modules_of(self._task, self.look)], "packages": run.packages if run else ()}
         common = {**limits, **imported, "pristine": str(self.pristine)}
         longest = max((fault["tests_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 30 * longest + self.look.timeout_s + EXTRA_S

@@ -48,7 +48,8 @@ class Repeat(Model):
 class PytestRun(Derived):
     """Everything that the witnesses of one pytest run said, and where they contradict each other.
 
-    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one.
+    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one. `packages` are the
+    modules that were imported from where libraries are installed, in this order.
     """
 
     process: ProcessRun
@@ -69,6 +70,7 @@ class PytestRun(Derived):
     repeats: tuple[Repeat, ...] = ()
     taken: tuple[str, ...] = ()
     taken_at: str = ""
+    packages: tuple[str, ...] = ()
 
     def out(self, how: Out) -> list[LeftOut]:
         """Return what was left out in one way."""
@@ -242,6 +244,7 @@ class PytestRun(Derived):
             untracked=untracked_data(told, task, context),
             stage=records.stage_of(events),
             stack=_stack(folder / "stacks.txt"),
+            packages=tuple(dict.fromkeys(name for event in told["imported"] for name in event["names"])),
         )
 
 
