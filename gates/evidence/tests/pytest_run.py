@@ -223,6 +223,7 @@ class PytestRun(Derived):
         old = [(test, taken[test.id]) for test in tests if test.id in taken]
         held = {one.id: was.model_copy(update={name: getattr(one, name) for name in PLANNED}) for one, was in old}
         ran = tuple(test for test in tests if test.id not in held)
+        failed = {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}
         forged = (f"{foreign} lines of the witness's journal are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
@@ -232,9 +233,7 @@ class PytestRun(Derived):
             taken=tuple(held),
             taken_at=took.at if took else "",
             left_out=(*records.left_out(told, context), *unplanned),
-            collect_errors=tuple(
-                {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}.values()
-            ),
+            collect_errors=tuple(failed.values()),
             warnings=tuple(dict.fromkeys(records.warnings(told, context))),
             running=records.running(told),
             disagreements=(*forged, *records.disagreements(ended, told, ran, folder, asked=task.tests)),
