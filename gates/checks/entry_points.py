@@ -106,18 +106,14 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
     facts = {"actual": ended.ended, "location": seen.crash or task.place(entry), "severity": Severity.CRITICAL}
     where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
-    message = f"`{name}`: {ended.ended}: {f'{seen.error}{where}' if seen.error else ended.last_words}"
+    returned = f" (it returned {seen.returned})" if seen.returned else ""
+    message = f"`{name}`: {ended.ended}: {f'{seen.error}{where}' if seen.error else ended.last_words}{returned}"
     fix = advice_on(ended.last_words) or "Fix the crash and add a test that runs this path."
     said = about.unknown if ended.timed_out else about.failed
     return said(message, fix, impact=f"Users of this entry point meet this crash.{uncaught}", **facts)
 
 
 def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
-    if seen.exit_code:
-        message = f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}."
-        fix = "Fix what makes it fail; return 0 or None for success."
-        impact = "Who runs this command is told that it failed."
-        return about.failed(message, fix, actual=f"returned {seen.returned}", impact=impact)
     if seen.no_result:
         message = f"`{seen.name}` ended well without a result: {seen.no_result}."
         fix = "Let it raise, or end with another exit code, where it failed or was skipped."

@@ -239,7 +239,8 @@ def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, p
 def once() -> None:
     """Call one function, as an entry point does, and run what it returns to its end.
 
-    An exception is raised on, so that its traceback reaches stderr.
+    An exception is raised on, so that its traceback reaches stderr. What a console script returns goes to `sys.exit`,
+    as its installed command does it, and by convention the number that a function called `main` returns.
     """
     question, tell = asking.asked()
     sys.excepthook = asking.print_without_us
@@ -253,6 +254,7 @@ def once() -> None:
     except SystemExit as error:
         tell("returned", text=repr_of(error, MOST_TEXT))
         raise
+    tell("returned", text=repr_of(returned, MOST_TEXT))
     is_number = isinstance(returned, int) and not isinstance(returned, bool)
-    status = 0 if returned is None else int(returned) if isinstance(returned, int) else 1  # as `sys.exit` has it
-    tell("returned", text=repr_of(returned, MOST_TEXT), number=is_number, status=status)
+    if question["script"] or (is_number and question["call"].endswith(":main")):
+        sys.exit(returned)

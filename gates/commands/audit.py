@@ -1,7 +1,11 @@
-"""What `gates audit` does: read a report, look at what it speaks of, and say which of its claims hold."""
+"""What `gates audit` does: read a report, look at what it speaks of, and say which of its claims hold.
+
+Counts of tests that the page claims are held beside the records of a run.
+"""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -9,10 +13,10 @@ from pathlib import Path
 from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claimed_numbers import counts
-from gates.claims import Claim, Sources, Standing, lines_of, quotes, sums
+from gates.claims import Answer, Claim, Form, Line, Sources, Span, Standing, claim, lines_of, quotes, sums
 from gates.config import Project
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import BAD, Out, function_of
 from gates.project.policy import TEMPLATES
 from gates.render.markdown import page
 from gates.task import loading
@@ -90,3 +94,108 @@ def _block(row: Sequence[str]) -> str:
     short = (" ".join(cell.split()) for cell in row)
     standing, place, said, claimed, seen = (visible(c if len(c) <= WIDE else f"{c[:WIDE]} [...]") for c in short)
     return f"{standing.upper():<13} {place}  {said}\n{'':<13} claimed: {claimed}\n{'':<13} seen:    {seen}"
+
+
+NAMES = ("error", "passed", "failed", "skipped", "xfailed", "xpassed", "deselected", "total")
+EXIT_CODE = "exit code"
+OUTCOMES = {name[:3]: name for name in NAMES}
+N = r"(?<![\w.:/-])(\d{1,7})"
+WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|deselected"
+COUNT = re.compile(rf"(?<!of ){N} (?:tests? )?({WORDS})\b(?! ?[=:]| tests?\b)", re.IGNORECASE)
+OF_TOTAL = re.compile(rf"{N} ?(?:/|of|out of) ?(\d{{1,7}})(?: tests?)? ?pass(?:ed|ing|es)?\b", re.IGNORECASE)
+LABEL = re.compile(
+    rf"(?:tests? )?({WORDS}|total)(?: tests?)?(?: ?: ?| \| )(\d{{1,7}})(?![\w.%/])(?! \| )", re.IGNORECASE
+)
+ALL = re.compile(r"\ball (?:(\d{1,7}) )?(?:of the )?tests (?:have )?pass(?:ed|es|ing)?\b", re.IGNORECASE)
+END = re.compile(
+    r"((?:[\w./-]{1,120}\.py::)?(?:Test\w{0,80}::)?(?:test_)\w{1,120})(?:\[[^\]]{0,80}\])? ?[-:|\u2013\u2014]? ?"
+    r"(PASS|FAIL|SKIP|ERR|XFAIL|XPASS)(?:ED|PED|OR)?\b"
+)
+EXIT = re.compile(r"(?:pytest |test )?exit (?:code|status) ?:? ?`?(-?\d{1,4})\b", re.IGNORECASE)
+ABOUT_TESTS = re.compile(r"\btest|suite|pytest|execution", re.IGNORECASE)
+ASIDE = re.compile(r"\([^()]{0,300}\)|`[^`]{0,300}`")
+PLAIN_WORD = re.compile(r"[a-z][a-z0-9_./-]{0,80}")
+SENTENCE = re.compile(r"[^.;!?]+(?:[.;!?](?! )[^.;!?]*)*[.;!?]? ?")
+WHOLE = re.compile(  # words of a statement about the whole run
+    r"an?|all|and|are|as|at|by|code|complete[ds]?|conclusion|counts|details|end(ed|s)|errors?|everything|execution|"
+    r"executive|exit|failed|final|findings?|finished|for|from|full|gate|got|ha(s|ve)|in|is|it|of|on|our|out|"
+    r"outcomes?|output|overall|pass(ed|es|ing)?|pytest|quality|report(ed)?|results?|run(ning|s)?|s|score|skipped|stage|"
+    r"status|successful(ly)?|suites?|summary|tests?|testing|that|the|their|there|these|this|to|total|verdict|"
+    r"verification|warnings?|was|we|were|which|whole|with|xfailed|xpassed|deselected"
+)
+
+
+def counts(lines: Sequence[Line], evidence: EvidenceSet) -> Iterator[Claim]:
+    """Yield what a page says of its test run, each statement beside that run."""
+    run = evidence.get(PytestRun)
+    why = f"no test run was seen: {evidence.why_missing(PytestRun)}"
+    why = f"the test run cannot be believed ({run.process.ended})" if run else why
+    run = run if run and run.complete and not run.disagreements else None
+    for line in lines:
+        about = f"{' '.join(title for _, title in line.heads)} {line.text}"
+        if line.form is Form.CODE or not line.text or not ABOUT_TESTS.search(about):
+            continue
+        if end := END.match(line.text):
+            answer = _test_end(run, end) if run else (None, why)
+            yield claim(line, answer, f"{end[1]} {_outcome(end[2])}", Span(line.number, 0, end.end()))
+            continue
+        for said, text, span in _statements(line):
+            yield claim(line, _agrees(run, said, _others(line, text)) if run else (None, why), _told(said), span)
+
+
+def _outcome(word: str) -> str:
+    return OUTCOMES[word[:3].lower()]
+
+
+def _told(said: Mapping[str, int | None]) -> str:
+    return ", ".join(f"exit code {count}" if name == EXIT_CODE else f"{count} {name}" for name, count in said.items())
+
+
+def _statements(line: Line) -> Iterator[tuple[dict[str, int], str, Span]]:
+    """Yield what is counted together, the words of that, and its place."""
+    if code := EXIT.match(line.text):
+        yield {EXIT_CODE: int(code[1])}, line.text, Span(line.number, 0, code.end())
+    elif label := LABEL.fullmatch(line.text):
+        yield {_outcome(label[1]): int(label[2])}, "", Span(line.number)
+    elif line.form is not Form.ROW:
+        for sentence in SENTENCE.finditer(line.text):
+            text = sentence[0]
+            found = [(match, _outcome(match[2]), match[1]) for match in COUNT.finditer(text)]
+            if whole := OF_TOTAL.search(text):
+                found += [(whole, "passed", whole[1]), (whole, "total", whole[2])]
+            if every := ALL.search(text):
+                found += [(every, "not passed", "0"), *([(every, "passed", every[1])] if every[1] else [])]
+            said = {name: int(count) for _, name, count in found}
+            if found and all(said[name] == int(count) for _, name, count in found):  # else of several things
+                start, end = min(match.start() for match, *_ in found), max(match.end() for match, *_ in found)
+                yield said, text, Span(line.number, sentence.start() + start, sentence.start() + end)
+
+
+def _others(line: Line, text: str) -> str:
+    """Return the words of a statement and its heading that make it one about something else than the whole run."""
+    heading = next((title for level, title in line.heads[-1:] if level > 1), "")  # that of the page says nothing
+    words = PLAIN_WORD.findall(f"{heading} {ASIDE.sub(' ', text)}".lower())
+    return " ".join(word for word in words if not WHOLE.fullmatch(word.strip("/.-")))
+
+
+def _agrees(run: PytestRun, said: Mapping[str, int], others: str) -> Answer:
+    """Compare counts with a run; a skipped test is no failure, and leaves open whether every test passed."""
+    ends, left = Counter(test.outcome.value for test in run.tests), [test for test in run.tests if not test.passed]
+    bad = [test for test in left if test.outcome in BAD]
+    seen = {name: ends[name] for name in NAMES} | {"total": len(run.tests), "not passed": len(left)}
+    seen |= {"deselected": len(run.out(Out.DESELECTED)), EXIT_CODE: run.process.exit_code or 0}
+    wrong = {name for name, count in said.items() if seen[name] != count}
+    if wrong and others:
+        return None, f"it speaks of a part ({others:.40}) that this run does not know"
+    first = [f"first {test.id}: {test.ended}" for test in (bad or left)[:1] if "not passed" in wrong]
+    told = [_told({name: seen[name] for name in said}), f"{len(run.tests)} tests in all", *first]
+    return None if wrong == {"not passed"} and not bad else not wrong, ", ".join(told)
+
+
+def _test_end(run: PytestRun, end: re.Match[str]) -> Answer:
+    name, outcome = end[1], _outcome(end[2])
+    found = [test for test in run.tests if f"/{function_of(test.id)}".endswith((f"::{name}", f"/{name}"))]
+    outcomes = sorted({test.outcome.value for test in found})
+    if not found or (len(outcomes) > 1 and outcome in outcomes):
+        return None, f"{len(found)} tests of this run have this name"
+    return outcomes == [outcome], f"{' and '.join(outcomes)} in this run"

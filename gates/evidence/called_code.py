@@ -10,7 +10,6 @@ from typing import Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child import process
-from gates.child.guardian import guarded_folder
 from gates.child.trying.keeping import marked
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -164,12 +163,8 @@ class CalledCode(Derived):
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
 
-        def tried(pair: tuple[Criterion, Standing]) -> tuple[CommandCall, CommandRecord]:
-            with benched(task, context, 1) as copies:
-                return _tried(*pair, *code[pair[0].id], task, copies)
-
-        with guarded_folder():
-            told = process.side_by_side(tried, asked)
+        with benched(task, context, len(asked), most=len(asked)) as copies:
+            told = process.side_by_side(lambda pair: _tried(*pair, *code[pair[0].id], task, copies), asked)
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 

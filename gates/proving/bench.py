@@ -4,12 +4,12 @@ import json
 import os
 import secrets
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from queue import LifoQueue
 from typing import Any
 
 from gates.child import process
@@ -19,8 +19,9 @@ from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import modules_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.project.copies import copy_project, relocated
-from gates.project.files import files_of, import_roots, packages_of
+from gates.project.files import import_roots
 from gates.task.task import Task
 
 COPIES = 2
@@ -30,18 +31,18 @@ Told = dict[str, Any]
 
 
 @contextmanager
-def benched(task: Task, context: Context, faults: int) -> Iterator["Bench"]:
+def benched(task: Task, context: Context, faults: int, most: int = COPIES) -> Iterator["Bench"]:
     """Yield copies for so many faults in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
     with guarded_folder() as folder:
         try:
-            bench = Bench(task, replace(context, evidence=folder), min(COPIES, faults, os.cpu_count() or 1))
+            bench = Bench(task, replace(context, evidence=folder), min(most, faults, os.cpu_count() or 1))
         except UsageError as error:
             raise EvidenceUnavailable(str(error)) from error
         yield bench
 
 
 class Bench:
-    """A pristine copy of the project, and one for each worker, of which the first is also there to be looked at."""
+    """A pristine copy of the project, and one for each worker; the first is also there to be looked at."""
 
     def __init__(self, task: Task, context: Context, jobs: int) -> None:
         self._task = task
@@ -53,27 +54,24 @@ class Bench:
             shutil.copytree(first, copy, symlinks=True)
         self._copies = tuple(copy / self.pristine.relative_to(first) for copy in copies)
         self.look = replace(context, root=self._copies[0], evidence=self._fresh("seen"))
-        self._looked = Copy(self.look.root, self.pristine)
+        self._free = LifoQueue[Copy]()  # the first copy on top
+        for root in reversed(self._copies):
+            self._free.put(Copy(root, self.pristine))
         self._plugin = self._folder / "plugin"
         self._plugin.mkdir()
         (self._plugin / "gates_probe").symlink_to(HERE)
 
-    @property
-    def packages(self) -> list[str]:
-        """Return what the implementation and the tests import that no file or folder of theirs may be meant by."""
-        root, tests = self.look.root, (path.split("::")[0] for path in self._task.tests)
-        files = [path for path in files_of((*self._task.implementation, *tests), root) if path.suffix == ".py"]
-        beside = (path.stem for folder in import_roots(self._task, self.look) for path in folder.iterdir())
-        own = {*beside, *(part.removesuffix(".py") for path in files for part in path.relative_to(root).parts)}
-        return sorted({name for path in files for name in packages_of(path)} - own - sys.stdlib_module_names)
-
     def try_all(
-        self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None] = lambda _: None
+        self, faults: list[Told], run: PytestRun | None, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> list[Told]:
-        """Try faults in all copies at once until the time is up; return what came of those that were tried."""
+        """Try faults in all copies at once until the time is up; return what came of those that were tried.
+
+        A run of the tests without a fault says what they need: memory, and the modules of libraries.
+        """
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
+        peak_bytes = (run and run.process.peak_memory_bytes) or 0
         limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
-        imported = {"modules": [*modules_of(self._task, self.look)], "packages": self.packages}
+        imported = {"modules": [*modules_of(self._task, self.look)], "packages": run.packages if run else ()}
         common = {**limits, **imported, "pristine": str(self.pristine)}
         longest = max((fault["tests_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 30 * longest + self.look.timeout_s + EXTRA_S
@@ -99,13 +97,15 @@ class Bench:
 
     @contextmanager
     def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
-        """Put files with faults, if any, into the copy that is looked at; nothing that is done there stays."""
-        for name, text in files.items():
-            self._looked.put(name, text)
+        """Put files with faults, if any, into a copy that nothing runs in; nothing that is done there stays."""
+        copy = self._free.get()
         try:
-            yield replace(self.look, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
+            for name, text in files.items():
+                copy.put(name, text)
+            yield replace(self.look, root=copy.root, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
         finally:
-            self._looked.restore()
+            copy.restore()
+            self._free.put(copy)
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: its own places, from which modules are imported first."""

@@ -35,11 +35,6 @@ class Baseline:
         """Return how long each test took."""
         return {test.id: test.duration_s for test in self.run.tests} if self.run else {}
 
-    @property
-    def peak_bytes(self) -> int:
-        """Return the most memory that the run held."""
-        return (self.run and self.run.process.peak_memory_bytes) or 0
-
     def asked(self, name: str, file: Text, ways: list[str], tests: list[str]) -> Told:
         """Return what a worker is to try: the texts of a file, one after the other, and the tests that look at each."""
         took_s = [self.seconds.get(test, 0) for test in tests]
@@ -51,7 +46,7 @@ class Baseline:
     ) -> dict[str, Told]:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
         asked = [self.asked(name, fault.file, [fault.text], tests) for name, (fault, tests) in faults.items()]
-        lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
+        lines = bench.try_all(asked, self.run, deadline, say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 
     def contexts(self, place: Location) -> frozenset[str] | None:

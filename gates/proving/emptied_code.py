@@ -190,7 +190,7 @@ class _Trial:
         deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
         with benched(self._task, self._context, len(subjects)) as bench:
             faults = [self._fault(str(number), subject) for number, subject in enumerate(subjects)]
-            for line in bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes):
+            for line in bench.try_all(faults, baseline.run, deadline):
                 results[line["id"]] |= line
         asked = {(each.told.criterion, function_of(test)) for each in subjects for test in each.tests}
         for number, subject in enumerate(subjects):

@@ -87,10 +87,10 @@ def test_returned_value_is_shown() -> None:
 
 
 def test_command_that_returns_its_failure_fails() -> None:
-    run = EntryRun(index=0, name="x", process=a_process(), returned="1", exit_code=1)
+    run = EntryRun(index=0, name="x", process=a_process(1), returned="1")
     (finding,) = judge(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
-    assert (finding.outcome, finding.severity, finding.actual) == (Outcome.FAILED, Severity.CRITICAL, "returned 1")
-    assert finding.message == "`x` returned 1; as a command it ends with exit code 1."
+    assert (finding.outcome, finding.severity, finding.actual) == (Outcome.FAILED, Severity.CRITICAL, "exit code 1")
+    assert finding.message.endswith("`: exit code 1: it wrote nothing (it returned 1)")
 
 
 def test_sound_entry_points_pass_whatever_was_covered() -> None:

@@ -18,14 +18,14 @@ class Copy:
     """A copy of the project beside a pristine one that nothing runs in."""
 
     def __init__(self, root: Path, pristine: Path) -> None:
-        self._root = root
+        self.root = root
         self._pristine = pristine
         self._state = dict(_stamps(root))
         self._turn = 0
 
     def put(self, name: str, text: str) -> None:
         """Write a file with a fault, and let it look newer than all that was compiled from it."""
-        path = self._root / name
+        path = self.root / name
         before = (self._pristine / name).stat().st_mtime_ns
         path.write_bytes(text.encode("utf-8", "backslashreplace"))
         self._turn += 1
@@ -33,13 +33,13 @@ class Copy:
 
     def restore(self) -> None:
         """Bring back every file that is not as it was, remove what is new."""
-        now = dict(_stamps(self._root))
+        now = dict(_stamps(self.root))
         changed = [name for name in {**self._state, **now} if self._state.get(name) != now.get(name)]
         for name in sorted(changed, reverse=True):
             self._bring_back(name)
 
     def _bring_back(self, name: str) -> None:
-        path, source = self._root / name, self._pristine / name
+        path, source = self.root / name, self._pristine / name
         with suppress(OSError):
             path.parent.chmod(0o700)
         if path.is_dir() and not path.is_symlink():
@@ -49,8 +49,8 @@ class Copy:
         elif path.exists() or path.is_symlink():
             path.unlink()
         if source.exists() or source.is_symlink():
-            for folder in reversed(path.relative_to(self._root).parents):
-                (self._root / folder).mkdir(exist_ok=True)
+            for folder in reversed(path.relative_to(self.root).parents):
+                (self.root / folder).mkdir(exist_ok=True)
             shutil.copy2(source, path, follow_symlinks=False)
             self._state[name] = _stamp(path)
 

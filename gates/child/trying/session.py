@@ -108,16 +108,9 @@ def main(told: Told) -> int:
             UNTOLD,
         ]
         code = int(pytest.main([*told["arguments"], *neutral], plugins=[recorder]))
-        recorder.say("exit", exit_code=code, packages=_packages())
+        recorder.say("exit", exit_code=code)
     sys.stdout.flush()
     return code
-
-
-def _packages() -> list[str]:
-    """Return the modules that were imported from where libraries are installed, in the order of their import."""
-    places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
-    found = [(name, getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())]
-    return [name for name, file in found if places and file.startswith(places)]
 
 
 def _last_line(text: str) -> str:

@@ -132,7 +132,7 @@ class Worker:
             self._copy.restore()
 
     def prepare(self, faults: list[Told]) -> None:
-        """Collect all tests once with what is compiled kept, and import what they import of the libraries.
+        """Collect all tests once with what is compiled kept.
 
         A file with a fault looks newer than what was compiled of it, and is compiled again. Some tests run, to hear
         what kind of thing the functions give back that are to give back another.
@@ -153,8 +153,6 @@ class Worker:
         kinds = self._scratch / "kinds.json"
         kinds.write_text(json.dumps({e["key"]: e["kind"] for e in told if e["event"] == "kind"}), encoding="utf-8")
         os.environ[HEARD] = str(kinds)
-        packages = [name for event in told if event["event"] == "exit" for name in event["packages"]]
-        self._forked = self._forked and warm_up(packages, self._plan["modules"])
 
     def _session(self, tests: list[str], limit_s: float, *more: str, **facts: object) -> Told:
         told = {

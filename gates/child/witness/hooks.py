@@ -246,8 +246,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Tell what was kept; take the stack again, which pytest's own plugin has given up by now."""
-    witness.flush()
+    """Tell which installed modules were imported; take the stack again, which pytest's own plugin has given up."""
+    places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    found = [(name, getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())]
+    witness.tell("imported", names=[name for name, file in found if places and file.startswith(places)])
     _keep_stacks()
 
 

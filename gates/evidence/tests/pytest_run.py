@@ -48,7 +48,8 @@ class Repeat(Model):
 class PytestRun(Derived):
     """Everything that the witnesses of one pytest run said, and where they contradict each other.
 
-    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one.
+    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one. `packages` are the
+    modules that were imported from where libraries are installed, in this order.
     """
 
     process: ProcessRun
@@ -69,6 +70,7 @@ class PytestRun(Derived):
     repeats: tuple[Repeat, ...] = ()
     taken: tuple[str, ...] = ()
     taken_at: str = ""
+    packages: tuple[str, ...] = ()
 
     def out(self, how: Out) -> list[LeftOut]:
         """Return what was left out in one way."""
@@ -221,6 +223,7 @@ class PytestRun(Derived):
         old = [(test, taken[test.id]) for test in tests if test.id in taken]
         held = {one.id: was.model_copy(update={name: getattr(one, name) for name in PLANNED}) for one, was in old}
         ran = tuple(test for test in tests if test.id not in held)
+        failed = {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}
         forged = (f"{foreign} lines of the witness's journal are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
@@ -230,9 +233,7 @@ class PytestRun(Derived):
             taken=tuple(held),
             taken_at=took.at if took else "",
             left_out=(*records.left_out(told, context), *unplanned),
-            collect_errors=tuple(
-                {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}.values()
-            ),
+            collect_errors=tuple(failed.values()),
             warnings=tuple(dict.fromkeys(records.warnings(told, context))),
             running=records.running(told),
             disagreements=(*forged, *records.disagreements(ended, told, ran, folder, asked=task.tests)),
@@ -242,6 +243,7 @@ class PytestRun(Derived):
             untracked=untracked_data(told, task, context),
             stage=records.stage_of(events),
             stack=_stack(folder / "stacks.txt"),
+            packages=tuple(dict.fromkeys(name for event in told["imported"] for name in event["names"])),
         )
 
 
