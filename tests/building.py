@@ -40,7 +40,7 @@ from gates.proving.proof import End
 from gates.report import Report
 from gates.stages import Gate
 from gates.task.loading import load
-from gates.task.task import Task
+from gates.task.task import Task, task_model
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +63,7 @@ def a_task(**changes: Any) -> Task:
         "path": "tasks/T1.yaml",
         "digest": "d" * 64,
     }
-    return Task.model_validate({**facts, **changes})
+    return task_model().model_validate({**facts, **changes})
 
 
 def a_criterion(**changes: Any) -> dict[str, Any]:

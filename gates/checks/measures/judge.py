@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
 from gates.checks.measures.answers import answers_of, level_of, targets_of, why_silent
-from gates.checks.measures.collect import Regressions, comparisons_of
-from gates.evidence.bundles import Bundles, HandedIn
+from gates.checks.measures.collect import Regressions
+from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
 from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED
@@ -172,11 +172,14 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each bundle whether it is taken, and if not why."""
     bundles = evidence.get(Bundles)
     known = {one.path: one for one in bundles.handed_in} if bundles else {}
-    why = "it was not looked at" if bundles else evidence.why_missing(Bundles)
     for path in task.bundles:
-        one = known.get(path) or HandedIn(path=path, why=why)
+        one = known.get(path)
         about = About(rule="PF008", check=f"bundle:{path}", subject=path, impact="It answers no criterion.")
         about = about.but(expected="as it was written, of the files as they are here")
+        if one is None:
+            message = f"The bundle {path} was not looked at: {evidence.why_missing(Bundles)}."
+            yield about.unknown(message, "Let the gate run.", actual="not looked at")
+            continue
         if one.origin is None or not one.runs:
             remedy = "Take the file as `gates measure` wrote it."
             yield about.unknown(f"The bundle {path} is refused: {one.why}.", remedy, actual="refused")
@@ -195,24 +198,7 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
 
 
-def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
-    """Name what nobody asked for, so that nobody takes it for seen."""
-    asked = {
-        "targets": any(criterion.measures for criterion in task.criteria),
-        "hot paths": task.hot_paths,
-        "memory over time": task.leaks,
-        "concurrency": task.concurrency,
-        "complexity": task.scaling,
-        "regression": comparisons_of(task),
-        "evidence from elsewhere": task.bundles,
-    }
-    left_out = [name for name, parts in asked.items() if not parts]
-    if left_out:
-        yield Section(title="Not Asked For", text=f"{', '.join(left_out).capitalize()}: not looked at.")
-
-
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 BASE = Check("base", NAME, 60, uses=(Regressions,), page=machine.against_base)
 HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
 MACHINE = Check("machine", NAME, 90, page=machine.describe)
-NOT_ASKED = Check("not_asked", NAME, 100, page=not_asked_for)
