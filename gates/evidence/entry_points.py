@@ -88,14 +88,13 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
     if question and clean_end and returned is None:
         problem = "the process ended before the call returned"
     crash = None if problem or clean_end else crash_of(text, context)
+    raised = {"crash": crash.location, "error": crash.error, "function": crash.function} if crash else {}
     return EntryRun(
         index=index,
         name=name,
         process=None if problem else ended,
         problem=problem,
-        crash=crash.location if crash else None,
-        error=crash.error if crash else "",
-        function=crash.function if crash else "",
+        **raised,
         returned=str(returned["text"]) if returned else None,
         exit_code=exit_code_of(entry.call or "", returned or {}, context.root),
         no_result=printable(_no_result(str((returned or {}).get("text", "")), ended.stdout.tail)) if clean_end else "",

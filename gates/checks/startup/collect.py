@@ -3,7 +3,6 @@
 A wheel is built of a copy by the library `build`, without network; where that fails, by pip, which may get a backend.
 """
 
-import re
 import shutil
 import sys
 import tomllib
@@ -57,7 +56,7 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]
         ended = process.run(cmd, cwd=Path(cwd or source), timeout_s=context.timeout_s, log=log, env=env)
         runs.append(ended.model_copy(update={"argv": ("python", "-m", "build", "--wheel", "--no-isolation")}))
         if ended.exit_code != 0:
-            raise OSError(f"{ended.ended}: {_error_in(ended)}")
+            raise OSError(f"{ended.ended}: {ended.last_words}")
 
     try:
         source = copy_project(context.root, whole, copies=1)
@@ -120,13 +119,6 @@ def _line(error: BaseException) -> str:
     """Return what an error says first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return printable(lines[0])[:300]
-
-
-def _error_in(ended: ProcessRun) -> str:
-    """Return the line of a backend's output that names the error: advice often comes after it."""
-    lines = [line.strip() for line in ended.stderr.tail.splitlines()]
-    named = [line for line in lines if re.match(r"(error|[\w.]*(Error|Exception)): ", line)]
-    return named[-1][:300] if named else ended.last_words
 
 
 MODULE_LIMIT_S = 60.0

@@ -16,11 +16,7 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     seen = evidence.get(Startup)
     if seen is None:
         yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
-    else:
-        yield _startup_section(seen)
-
-
-def _startup_section(seen: Startup) -> Section:
+        return
     built = seen.build
     imported = sum(module.ending is Outcome.PASSED for module in seen.modules)
     by = f" ({built.backend})" if built.backend else ""
@@ -29,7 +25,7 @@ def _startup_section(seen: Startup) -> Section:
         ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
     )
-    return Section(title="Build and Start-up", facts=facts)
+    yield Section(title="Build and Start-up", facts=facts)
 
 
 RAW = "Startup.json"
