@@ -20,13 +20,13 @@ from gates import pipeline
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions import TestFiles
 from gates.checks.base_tests import BaseTests
+from gates.checks.entry_points import EntryPointRuns, EntryRun
 from gates.checks.faults import ChangedLines
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import Measurements
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun

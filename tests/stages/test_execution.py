@@ -8,9 +8,9 @@ import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 
 from gates.check import About, Check, EvidenceSet
+from gates.checks.entry_points import EntryPointRuns, EntryRun
 from gates.child.process import Stream
 from gates.criteria import decide
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import CollectError, LeftOut, Out, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
