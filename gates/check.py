@@ -35,21 +35,12 @@ class Evidence(Model):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Observe the world; raise `EvidenceUnavailable` with the reason where nothing can be seen."""
-        raise NotImplementedError
-
-
-class Derived(Evidence):
-    """Something observed that rests on what was observed before."""
-
-    @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Observe the world with nothing seen before."""
         return cls.derive(task, context, EvidenceSet())
 
     @classmethod
-    def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:
-        """Observe the world as far as what was seen asks for it; raise `EvidenceUnavailable` where nothing can be."""
-        raise NotImplementedError
+    def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:  # noqa: ARG003  # of kinds that rest on it
+        """Observe the world as far as what was seen before asks for it; each kind has its own of these two."""
+        return cls.collect(task, context)
 
 
 @dataclass(frozen=True)
@@ -103,8 +94,7 @@ class EvidenceSet:
             return
         stop_if_interrupted()
         try:
-            found = kind.derive(task, context, self) if issubclass(kind, Derived) else kind.collect(task, context)
-            self._present[kind] = writable(found)
+            self._present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from gates.check import About, Check, Derived, EvidenceSet
+from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
@@ -52,7 +52,7 @@ class BaseTest(Model):
     now: str = ""
 
 
-class BaseTests(Derived):
+class BaseTests(Evidence):
     """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
 
     `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, `stood` are the
