@@ -133,7 +133,7 @@ def day_of(evidence: EvidenceSet) -> date | None:
 class Check:
     """One thing that a task can ask, in `gates/checks/<name>/`, or `<name>.py`: the only place that knows of it.
 
-    `spec.py` says what a task may ask (each `Part` of it is a key of the task file), `collect.py` how it is seen, into
+    `spec.py` says what a task may ask (each `Part` in it is a key of the task file), `collect.py` how it is seen, into
     typed evidence, `judge.py` what that means (pure) and holds `CHECK`. A small check is one file, with these parts in
     the same order. What it runs in the project's process is a file of `gates/child/`.
 

@@ -163,11 +163,6 @@ def test_bundle_that_fits_is_told_with_where_it_is_from() -> None:
     assert of("a.json", with_bundles(handed())).message == f"The bundle a.json fits, {made}."
 
 
-def test_task_without_bundles_hears_nothing_of_them() -> None:
-    task = a_cuda_task()
-    assert not [check for check in GATE.plan(task) if check.id.startswith("bundle")]
-
-
 def timed(**changes: Any) -> EvidenceSet:
     """A bundle whose arms the gate timed on a CUDA device, with CPU times beside the step times."""
     taken = some_samples(step_cpu_time_s=([2.0] * PAIRS, [1.0] * PAIRS))
