@@ -15,7 +15,7 @@ from gates.check import EvidenceSet
 from gates.checks.concurrency import CHECK, Concurrency
 from gates.config import Context
 from gates.model import Level, Outcome
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, task_model
 
 CASES = Path(__file__).parent / "cases" / "together"
 BAD, GOOD = "planted_together", "sound_together"
@@ -62,7 +62,7 @@ def judged(asked: Asked, expected: Outcome) -> Row:
     """Do one thing at once; return what is said of it."""
     criterion = Criterion(id="AC1", text="The same at once", level=Level.MUST)
     told = {"id": "C1", "title": "At once", "implementation": ["."], "criteria": [criterion], "concurrency": [asked]}
-    task = Task.model_validate(told)
+    task = task_model().model_validate(told)
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=120)
         finding, *_ = CHECK.judge(task, EvidenceSet({Concurrency: Concurrency.collect(task, context)}))

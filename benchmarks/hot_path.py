@@ -12,11 +12,10 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.hot_path import CHECK, HotPaths
+from gates.checks.hot_path import CHECK, HotPath, HotPaths, Limits
 from gates.config import Context
 from gates.model import Finding, Level, Outcome
-from gates.task.probes import HotPath, Limits
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, task_model
 
 CASES = Path(__file__).parent / "cases" / "hot"
 LIMITS = Limits(host_reads=0, synchronisations=0, stall_share=0.1)
@@ -79,7 +78,7 @@ def judged(case: Case) -> Row:
     """Run one case; return what is said of it."""
     path = HotPath(call=f"{case.module}:{case.name}", args=case.args, limits=LIMITS)
     criterion = Criterion(id="AC1", text="No wait", level=Level.MUST)
-    task = Task(id="H1", title="Hot paths", implementation=(".",), criteria=(criterion,), hot_paths=(path,))
+    task = task_model()(id="H1", title="Hot paths", implementation=(".",), criteria=(criterion,), hot_paths=(path,))
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=300)
         paths = HotPaths.collect(task, context)

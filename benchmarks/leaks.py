@@ -14,11 +14,10 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.leaks import CHECK, Leaks
+from gates.checks.leaks import CHECK, Leak, Leaks
 from gates.config import Context
 from gates.model import Finding, Level, Outcome
-from gates.task.probes import Leak
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, task_model
 
 CASES = Path(__file__).parent / "cases" / "leaked"
 CALLABLE = re.compile(r"^(?:async )?def (\w+)\(.*\n(?:    .*\n|\n)*", re.MULTILINE)
@@ -61,7 +60,7 @@ def cases() -> Iterator[Case]:
 def judged(case: Case) -> Row:
     """Run one case; return what is said of it."""
     criterion = Criterion(id="AC1", text="No leak", level=Level.MUST)
-    task = Task(
+    task = task_model()(
         id="L1", title="Leaks", implementation=(".",), criteria=(criterion,),
         leaks=(Leak(call=case.shown),),
     )  # fmt: skip

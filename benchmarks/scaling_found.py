@@ -15,7 +15,7 @@ from gates.check import EvidenceSet
 from gates.checks.scaling import CHECK, Scaling
 from gates.config import Context
 from gates.model import Level, Outcome
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, task_model
 
 CASES = Path(__file__).parent / "cases" / "scaled"
 TIME, MEMORY, CALLS = "step_cpu_time_s", "peak_memory_bytes", "python_calls"
@@ -51,7 +51,7 @@ def judged(call: str, of: str, sizes: list[int], planted: bool) -> Row:
     }  # fmt: skip
     criterion = Criterion(id="AC1", text="Linear", level=Level.MUST)
     told = {"id": "S1", "title": "Sizes", "implementation": ["."], "criteria": [criterion], "scaling": [asked]}
-    task = Task.model_validate(told)
+    task = task_model().model_validate(told)
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=200)
         finding, *_ = CHECK.judge(task, EvidenceSet({Scaling: Scaling.collect(task, context)}))

@@ -35,21 +35,12 @@ class Evidence(Model):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Observe the world; raise `EvidenceUnavailable` with the reason where nothing can be seen."""
-        raise NotImplementedError
-
-
-class Derived(Evidence):
-    """Something observed that rests on what was observed before."""
-
-    @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Observe the world with nothing seen before."""
         return cls.derive(task, context, EvidenceSet())
 
     @classmethod
-    def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:
-        """Observe the world as far as what was seen asks for it; raise `EvidenceUnavailable` where nothing can be."""
-        raise NotImplementedError
+    def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:  # noqa: ARG003  # of kinds that rest on it
+        """Observe the world as far as what was seen before asks for it; each kind has its own of these two."""
+        return cls.collect(task, context)
 
 
 @dataclass(frozen=True)
@@ -103,8 +94,7 @@ class EvidenceSet:
             return
         stop_if_interrupted()
         try:
-            found = kind.derive(task, context, self) if issubclass(kind, Derived) else kind.collect(task, context)
-            self._present[kind] = writable(found)
+            self._present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
 
@@ -143,7 +133,7 @@ def day_of(evidence: EvidenceSet) -> date | None:
 class Check:
     """One thing that a task can ask, in `gates/checks/<name>/`, or `<name>.py`: the only place that knows of it.
 
-    `spec.py` says what a task may ask (each `Part` of it is a key of the task file), `collect.py` how it is seen, into
+    `spec.py` says what a task may ask (each `Part` in it is a key of the task file), `collect.py` how it is seen, into
     typed evidence, `judge.py` what that means (pure) and holds `CHECK`. A small check is one file, with these parts in
     the same order. What it runs in the project's process is a file of `gates/child/`.
 

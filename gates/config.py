@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from gates.errors import UsageError
-from gates.model import Model
+from gates.model import Model, PolicyRevision
 from gates.task.yaml_source import did_you_mean
 
 DEFAULT_TIMEOUT_S = 900.0
@@ -59,7 +59,7 @@ class Context:
     rules: Path | None = None
     base: str | None = None
     goalposts: str | None = None
-    policy: str = ""
+    policy: PolicyRevision | None = None
     signers: tuple[str, ...] = ()
 
     def argv(self, words: Sequence[str], **filled: str) -> list[str]:

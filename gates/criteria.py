@@ -22,14 +22,12 @@ from gates.model import (
     Status,
     Verdict,
     Waived,
-    worst,
 )
-from gates.report import CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason
+from gates.report import LACKING, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason, speaking
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
 from gates.words import first_of
 
-UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
 NAMED = 5
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
@@ -63,26 +61,21 @@ def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
 
     A check that asks for something, and of which all that is not known asks nothing of anybody, has no share.
     """
-    by_check: dict[str, set[Outcome]] = {check.id: set() for check in checks}
-    waived = {finding.check for finding in findings if finding.waived}
-    for finding in findings:
-        by_check.setdefault(finding.check, set()).add(finding.outcome)
-    outcomes = {check.id: worst(by_check[check.id]) for check in checks}
-    asks = {f.check for f in findings if f.outcome is Outcome.UNKNOWN and f.level is not Level.ADVISORY}
-    unseen = {c.id for c in checks if outcomes[c.id] is Outcome.UNKNOWN and c.level is not Level.ADVISORY} - asks
-    aside = unseen & {finding.check for finding in findings}
-    applying = [c for c in checks if c.scored and c.id not in aside and outcomes[c.id] is not Outcome.NOT_APPLICABLE]
-    points = share(100, [LEVEL_WEIGHTS[check.level] for check in applying])
-    lines = tuple(
-        ScoreLine(
-            title=check.title,
-            got=possible if outcomes[check.id] is Outcome.PASSED else 0,
-            of=possible,
-            note="waived" if check.id in waived else outcomes[check.id].value,
-        )
-        for check, possible in zip(applying, points, strict=True)
-    )
-    return Score(total=sum(line.got for line in lines), of=sum(points), lines=lines)
+    spoken = speaking(findings)
+    applying = [check for check in checks if check.scored and _counts(check, spoken.get(check.id))]
+    points, lines = share(100, [LEVEL_WEIGHTS[check.level] for check in applying]), list[ScoreLine]()
+    for check, possible in zip(applying, points, strict=True):
+        said = spoken.get(check.id)
+        got = possible if said and said.outcome is Outcome.PASSED else 0
+        note = "waived" if said and said.waived else (said.outcome if said else Outcome.UNKNOWN).value
+        lines.append(ScoreLine(title=check.title, check=check.id, got=got, of=possible, note=note))
+    return Score(total=sum(line.got for line in lines), of=sum(points), lines=tuple(lines))
+
+
+def _counts(check: Planned, said: Finding | None) -> bool:
+    """Return whether a check has a share of the score, by the finding that speaks for it."""
+    idle = said and said.outcome is Outcome.UNKNOWN and said.level is Level.ADVISORY
+    return not (said and said.outcome is Outcome.NOT_APPLICABLE) and not (idle and check.level is not Level.ADVISORY)
 
 
 def score_task(gates: Sequence[tuple[str, int, Score]]) -> Score:
@@ -117,8 +110,8 @@ def stand(
     planned = {one.id: one for gate in gates for one in gate.checks if one.row}
     places = [task.place(waiver) for waiver in task.waivers if waiver.criterion == criterion.id]
     waivers = [f for f in everything if f.rule == "BL012" and f.location in places]
-    telling = [f.message for f in waivers if f.outcome in UNMET or any(one.waived for one in about)]
-    open_or_bad = [f for f in ranked(about) if f.outcome in UNMET]
+    telling = [f.message for f in waivers if f.outcome in LACKING or any(one.waived for one in about)]
+    open_or_bad = [f for f in ranked(about) if f.outcome in LACKING]
     return CriterionReport(
         id=criterion.id,
         text=criterion.text,
@@ -217,8 +210,8 @@ def judge_coverage(task: Task, stands: Mapping[str, Status]) -> Finding:
     verified = f"{passed} of {counting} criteria ({got:.1%}) are verified{waived}"
     about = About(rule="BL003", check="coverage", location=task.place(task), follows=True, expected=f">= {asked:.0%}")
     message = f"{verified} ({ends}); {asked:.0%} are asked for."
-    fix = "Bring more criteria to PASS; the findings of each say what it lacks." if outcome in UNMET else ""
-    severity = Severity.MEDIUM if outcome in UNMET else Severity.INFO
+    fix = "Bring more criteria to PASS; the findings of each say what it lacks." if outcome in LACKING else ""
+    severity = Severity.MEDIUM if outcome in LACKING else Severity.INFO
     return about(outcome, message, fix, severity=severity, actual=f"{passed}/{counting} ({got:.1%})")
 
 
@@ -230,7 +223,7 @@ def waive(task: Task, findings: Iterable[Finding], today: date | None) -> tuple[
 
 def _marked(task: Task, finding: Finding, working: Sequence[Waiver]) -> Finding:
     covering = (one for one in working if one.criterion == finding.criterion and one.rule in {None, finding.rule})
-    waiver = next(covering, None) if finding.outcome in UNMET and may_be_waived(finding.rule) else None
+    waiver = next(covering, None) if finding.outcome in LACKING and may_be_waived(finding.rule) else None
     if waiver is None:
         return finding
     told = {"owner": waiver.owner, "expires": waiver.expires.isoformat(), "location": task.place(waiver)}

@@ -154,6 +154,7 @@ class Finding(Model):
     `command` what would reproduce or settle it, `evidence` the raw file that it rests on. `subject` names
     what the finding is about where path and check do not tell two findings apart. `follows` is whether it only follows
     from other findings, as the share of verified criteria does; `cause` is a name that findings of one cause share.
+    `alike` is of how many findings it speaks, as the last of very many does.
     """
 
     rule: str
@@ -176,6 +177,7 @@ class Finding(Model):
     waived: Waived | None = None
     follows: bool = False
     cause: str = ""
+    alike: int = 1
 
     @model_validator(mode="before")
     @classmethod
@@ -255,14 +257,24 @@ class Revision(Model):
     strays: tuple[str, ...] = ()
 
 
+class PolicyRevision(Model):
+    """The revision that judges, as it was asked for, and its commit."""
+
+    revision: str
+    commit: str
+
+    def __str__(self) -> str:
+        return f"{self.revision} ({self.commit[:12]})"
+
+
 class TaskIdentity(Model):
-    """Which task was judged, and the SHA-256 of its file; `policy` is the revision it was taken from, if not here."""
+    """Which task was judged, and the SHA-256 of its file; `policy` is where it was taken from, if not here."""
 
     id: str
     title: str
     path: str
     digest: str
-    policy: str = ""
+    policy: PolicyRevision | None = None
 
     @property
     def shown(self) -> str:
@@ -282,8 +294,3 @@ class CommandRecord(Model):
     def line(self) -> str:
         """Return the command as a shell reads it."""
         return in_shell(self.argv)
-
-
-def worst(outcomes: set[Outcome]) -> Outcome:
-    """Return the outcome that speaks for a group: failed, then unknown, then passed, then not applicable."""
-    return min(outcomes, key=WORST_FIRST.index, default=Outcome.UNKNOWN)

@@ -119,7 +119,7 @@ def fold(
     started_at: str,
     duration_s: float,
     files: tuple[FileDigest, ...],
-    policy: str = "",
+    policy: model.PolicyRevision | None = None,
 ) -> Report:
     """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
@@ -143,6 +143,14 @@ def fold(
         commands=evidence.commands(),
         evidence=files,
     )
+
+
+def draft(task: Task) -> Report:
+    """Return the report of a task of which nothing was seen so far; pure."""
+    unseen = EvidenceSet()
+    gates = tuple(judge(gate, task, unseen) for gate in discover())
+    revision = Revision(commit=None, dirty=None, digest="", files=())
+    return fold(task, gates, unseen, revision=revision, environment={}, started_at="", duration_s=0, files=())
 
 
 def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = None) -> GateReport:
@@ -215,13 +223,14 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
     yield about.unknown(message, "This is a fault of the gate; report it.")
 
 
-def changed(before: Revision, after: Revision) -> Iterable[Finding]:
-    """Say so where the files are not those that a run began with."""
+def changed(before: Revision, after: Revision, others: Iterable[str] = (), why: str = "") -> Iterator[Finding]:
+    """Say so where the files, and `others`, are not those that a run began with, or `why` that is not known."""
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
-    differing = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
-    if not differing:
+    differing = sorted({*others, *(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))})
+    unknown = f"Whether files changed since the run began is not known: {why}." if why else ""
+    message = f"Files changed since the run began: {', '.join(differing[:5])}." if differing else unknown
+    if not message:
         return
-    message = f"Files changed since the run began: {', '.join(differing[:5])}."
     about = UNFOUNDED.but(rule=CHANGED, check="revision", impact="The evidence speaks of no one state of the files.")
     yield about.unknown(message, "Run again and leave the files alone; fix tests that write into the source tree.")
 

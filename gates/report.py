@@ -28,6 +28,7 @@ from gates.words import joined
 
 RESULT_SCHEMA = "gates.result/1"
 NAMED = 4  # criteria in a headline
+LACKING = {Outcome.FAILED, Outcome.UNKNOWN}
 # what a text says that only a measurement shows: a size with its unit, a speed, a device
 QUANTITY = re.compile(
     r"\b\d[\d.,]*\s*(%|x\b|[mun]?s\b|[kmgt]i?b\b)|\b(faster|slower|speed-?up|latency|throughput|cuda|gpus?|mps|xpu)\b",
@@ -36,9 +37,10 @@ QUANTITY = re.compile(
 
 
 class ScoreLine(Model):
-    """One line of a score: points got out of the points possible."""
+    """One line of a score: points got out of the points possible, of a check or of a gate."""
 
     title: str
+    check: str = ""
     got: int = Field(ge=0)
     of: int = Field(ge=0)
     note: str = ""
@@ -200,6 +202,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
             SEVERITIES.index(f.severity),
             f.rule,
             f.criterion or "",
+            f.alike,
             f.location is None,
             (f.location.path, f.location.lines.start) if f.location else ("", 0),
             str(f.location),
@@ -209,6 +212,23 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
             f.actual,
         ),
     )
+
+
+def speaking(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """Return for each check the finding that speaks for it: the worst of what is open, then waived, then seen to hold.
+
+    What is not known and asks nothing of anybody speaks only where nothing else does.
+    """
+    spoken: dict[str, Finding] = {}
+    for finding in sorted(ranked(findings), key=_turn):
+        spoken.setdefault(finding.check, finding)
+    return spoken
+
+
+def _turn(finding: Finding) -> int:
+    if finding.outcome is Outcome.UNKNOWN and finding.level is Level.ADVISORY:
+        return 3
+    return 1 if finding.waived else 0 if finding.outcome in LACKING else 2
 
 
 AROUND = 2

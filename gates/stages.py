@@ -8,6 +8,7 @@ from gates.check import Check, Evidence, EvidenceSet, discover
 from gates.model import Basis, Finding, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted
 
 NONE_ASKED = "no-target"
 NAMED = 50  # so many findings of one kind stand for themselves; the rest share one
@@ -53,9 +54,12 @@ class Gate:
             yield Finding(rule=rule, check=NONE_ASKED, outcome=Outcome.NOT_APPLICABLE, message=message)
 
     def describe(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-        """Tell what each check tells."""
+        """Tell what each check tells, and what nobody asked for, so that nobody takes it for seen."""
         for check in self.checks:
             yield from check.page(task, evidence)
+        idle = [check.name.replace("_", " ") for check in self.checks if check.rules and not any(check.plan(task))]
+        if idle and self.nothing_asked:
+            yield Section(title="Not Asked For", text=f"{', '.join(idle).capitalize()}: not looked at.")
 
 
 def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -72,9 +76,10 @@ def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding
         else:
             rest.setdefault(kind, own)
     for alike, first in rest.items():
-        said = f"{count[alike] - NAMED} more findings are like these; the raw evidence has all."
+        more = count[alike] - NAMED
+        said = f"{counted(more, 'more finding is', 'more findings are')} like these; the raw evidence has all."
         facts = first.model_dump(exclude={"fingerprint", "location"})
-        yield Finding.model_validate({**facts, "message": said, "subject": "more"})
+        yield Finding.model_validate({**facts, "message": said, "subject": "more", "alike": more})
 
 
 def checks_of(gate: str) -> tuple[Check, ...]:

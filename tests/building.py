@@ -20,13 +20,13 @@ from gates import pipeline
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions import TestFiles
 from gates.checks.base_tests import BaseTests
+from gates.checks.entry_points import EntryPointRuns, EntryRun
 from gates.checks.faults import ChangedLines
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import Measurements
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
@@ -40,7 +40,7 @@ from gates.proving.proof import End
 from gates.report import Report
 from gates.stages import Gate
 from gates.task.loading import load
-from gates.task.task import Task
+from gates.task.task import Task, task_model
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +63,7 @@ def a_task(**changes: Any) -> Task:
         "path": "tasks/T1.yaml",
         "digest": "d" * 64,
     }
-    return Task.model_validate({**facts, **changes})
+    return task_model().model_validate({**facts, **changes})
 
 
 def a_criterion(**changes: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gates.checks.startup.collect import Built, Imported, Startup
+from gates.checks.startup import Built, Imported, Startup
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines
 from gates.model import Location, Outcome
 

@@ -184,6 +184,7 @@ def test_broken_template_of_a_project_is_one_clear_line(tmp_path: Path, template
     assert "Traceback" not in ended.err
     assert ended.err.splitlines()[-1].startswith("error: ")
     assert "template" in ended.err
+    assert "run of execution" not in ended.err
     assert not (project / "reports/T1/result.json").exists()
 
 

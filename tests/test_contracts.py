@@ -37,7 +37,7 @@ from recording import a_recorded, a_trained_task, recorded
 from regressing import a_regressing_task, compared, sides
 
 from gates import pipeline, registry
-from gates.check import Derived, Evidence, EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.checks.policy.judge import Mode
 from gates.checks.policy.moves import Part
 from gates.errors import EvidenceUnavailable
@@ -213,9 +213,8 @@ def test_evidence_of_an_empty_project_is_unavailable_with_a_reason(kind: type[Ev
     why = seen.why_missing(kind)
     assert (seen.get(kind), bool(why), "\n" in why) == (None, True, False)
     assert kind.__name__ not in NAMED or f"names no '{NAMED[kind.__name__]}'" in why
-    if not issubclass(kind, Derived):
-        with pytest.raises(EvidenceUnavailable, match=re.escape(why)):
-            kind.collect(nothing, context)
+    with pytest.raises(EvidenceUnavailable, match=re.escape(why)):
+        kind.derive(nothing, context, seen)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())

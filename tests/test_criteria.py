@@ -71,13 +71,6 @@ def test_test_of_an_unbelieved_run_is_no_trace_of_a_pass() -> None:
     assert report.status is not Status.PASS
 
 
-def test_reasons_name_the_worst_first() -> None:
-    report = stands(TestOutcome.SKIPPED, TestOutcome.FAILED)
-    assert report.status is Status.FAIL
-    assert "test_1" in report.reasons[0]
-    assert "test_0" in report.reasons[1]
-
-
 def test_what_decides_is_named_before_a_failure_that_does_not_and_a_place_before_the_rest() -> None:
     rest = seen(F, level=Level.ADVISORY, severity=Severity.LOW, message="9 more are alike")
     advised = seen(F, level=Level.ADVISORY, severity=Severity.LOW, location=Location(path="a.py"), message="advised")

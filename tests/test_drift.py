@@ -6,14 +6,14 @@ import random
 import pytest
 
 from gates.checks.leaks import drift, theil_sen
+from gates.measuring.interval import Estimate
 from gates.model import Outcome
 
 NOISE = random.Random(7)
 
 
 def test_line_has_its_slope_and_an_interval_without_width() -> None:
-    slope = theil_sen([3.0 + 2 * i for i in range(20)])
-    assert slope == (2, 2, 2)
+    assert theil_sen([3.0 + 2 * i for i in range(20)]) == Estimate(2, 2, 2, 20, 0.95)
 
 
 def test_far_off_values_do_not_move_it() -> None:
@@ -23,7 +23,7 @@ def test_far_off_values_do_not_move_it() -> None:
 
 
 def test_too_few_samples_have_no_interval() -> None:
-    assert theil_sen([1.0, 2.0, 3.0]) == (1.0, -math.inf, math.inf)
+    assert theil_sen([1.0, 2.0, 3.0]) == Estimate(1.0, -math.inf, math.inf, 3, 0.95)
 
 
 @pytest.mark.parametrize("n", [8, 20, 80])

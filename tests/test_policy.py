@@ -36,7 +36,8 @@ def test_lowered_bar_does_not_judge_itself(tmp_path: Path) -> None:
     assert "misses the target" in ended.out
     assert "policy changes: 1; the first: AC2" in ended.out
     task = result(project)["task"]
-    assert (task["path"], task["policy"].startswith("main (")) == ("tasks/T1.yaml", True)
+    policy = {"revision": "main", "commit": git(project, "rev-parse", "main")}
+    assert (task["path"], task["policy"]) == ("tasks/T1.yaml", policy)
     assert "`tasks/T1.yaml @ main (" in (project / "reports/T1/audit.md").read_text(encoding="utf-8")
     assert gates(project, "run", "T1").code == 1
     assert {each["outcome"] for each in every_finding(project) if each["rule"] == "BL011"} == {"failed"}

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bar import committed
+from bar import committed, git
 from building import Ended, a_project, gates, written
 
 FAILING = {"tests/test_core.py": "from pkg.core import double\n\n\ndef test_double():\n    assert double(2) == 5\n"}
@@ -60,10 +60,16 @@ def test_what_the_run_did_not_write_is_refused(
     assert "tests: holds no result.json" in gates(root, "verify", "tests").err
 
 
-@pytest.mark.parametrize("name", ["pkg/core.py", "bench.py", "conftest.py"])
+@pytest.mark.parametrize("name", ["pkg/core.py", "bench.py", "conftest.py", ".git"])
 def test_evidence_of_other_files_is_no_pass(ran: tuple[Path, Ended], tmp_path: Path, name: str) -> None:
     root = shutil.copytree(ran[0], tmp_path / "p", symlinks=True)
-    written(root, {name: "# another\n"})
+    told = f"Files changed since the run began: {name}."
+    if name == ".git":  # another history
+        told = f"since the run began is not known: git does not know {git(root, 'rev-parse', 'HEAD')}."
+        shutil.rmtree(root / name)
+        committed(root, "another")
+    else:
+        written(root, {name: "# another\n"})
     stale = gates(root, "verify", "reports/T1")
     assert stale.code == (ran[1].code or 3)
-    assert f"Files changed since the run began: {name}." in stale.out or ran[1].code == 1
+    assert told in stale.out or ran[1].code == 1

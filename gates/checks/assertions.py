@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
+from gates.check import About, Check, Evidence, EvidenceSet, about_criterion, beside
 from gates.child import process
 from gates.code.syntax import defined
 from gates.config import Context
@@ -41,7 +41,7 @@ class Written(Model):
     message: str = ""
 
 
-class TestFiles(Derived):
+class TestFiles(Evidence):
     """The test files of the criteria: assertions that any run should come to, what ruff finds, and who calls whom.
 
     `names` are the names that each function of a file reads, by file and function. `unlinted` says why ruff did not

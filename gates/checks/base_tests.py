@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from gates.check import About, Check, Derived, EvidenceSet
+from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
@@ -52,12 +52,11 @@ class BaseTest(Model):
     now: str = ""
 
 
-class BaseTests(Derived):
+class BaseTests(Evidence):
     """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
 
     `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, `stood` are the
-    criteria that the base has in the same words, and `policy` is the revision that the task file was taken from, if
-    not from here.
+    criteria that the base has in the same words, and `by_base` says whether the task file is that of the base, too.
     """
 
     base: str
@@ -67,7 +66,7 @@ class BaseTests(Derived):
     broken: tuple[BaseTest, ...] = ()
     problem: str = ""
     stood: tuple[str, ...] = ()
-    policy: str = ""
+    by_base: bool = False
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -88,7 +87,7 @@ class BaseTests(Derived):
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
             "base": printable(found.name),
             "commit": found.commit,
-            "policy": context.policy,
+            "by_base": context.policy is not None,
             "changed": tuple(map(printable, sorted((*old, *added)))),
             "stood": tuple(each.id for each in task.criteria if (each.id, each.text) in then),
         }
@@ -270,7 +269,7 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
 
 def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity: Severity) -> About:
     """Speak of a test at the level of its criterion, where that is the base's or says what it said."""
-    decides = bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
+    decides = seen.by_base or (criterion is not None and criterion.id in seen.stood)
     level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
     about = ABOUT.but(level=level, severity=severity if level is Level.MUST else Severity.MEDIUM)
     about = about.but(criterion=criterion.id if criterion and decides else None)

@@ -1,13 +1,83 @@
 """Callables that run several times at once, in threads, and must come to the same as alone."""
 
+import math
 from collections import ChainMap
 from collections.abc import Iterator
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, JsonValue, model_validator
 
 from gates.check import Said
 from gates.child.probing import Probe
-from gates.evidence._probes import ProbeCheck, Probes, only, readable, unknown
+from gates.child.values import shown
+from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
 from gates.model import Location, Model, Outcome, as_rules
-from gates.task.probes import Concurrent
+from gates.task.types import Callable, Distance, Json, Run, Seconds, Taken
+
+MOST = 1000  # characters of arguments in a name
+CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
+
+
+class Concurrent(Run):
+    """What several threads do at once, and what must come of it: the same as alone.
+
+    Either `call`, which each of them calls (with `args`, or each with its own of `each`): what it returns, or the part
+    of it that `take` names, must be what it returns alone. Or `shared`, which makes one object that all threads `use`,
+    `times` times each; what `read` says of it afterwards must be `expected`, or what the same uses give one after the
+    other. `failure_rate` is what must be shown: so few rounds fail, or fewer.
+    """
+
+    key: ClassVar[str] = "concurrency"
+
+    one_of = (("call", "shared"),)
+    along = (("call", "each", "take"), ("shared", "use", "read", "times", "expected"))
+    call: Callable | None = None
+    args: tuple[Json, ...] = ()
+    each: tuple[tuple[Json, ...], ...] = ()
+    take: Taken | None = None
+    shared: Callable | None = None
+    use: Callable | None = None
+    read: Callable | None = None
+    times: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    expected: Json = None
+    workers: Annotated[int, Field(ge=2, le=16)] = 2
+    failure_rate: Annotated[float, Field(ge=0.003, le=1)] = 0.15
+    tolerance: Distance | None = None
+    relative: Distance | None = None
+    budget_s: Seconds = 20.0
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.shared and not (self.use and self.read):
+            raise ValueError(
+                "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
+            )
+        if self.each and {"args", "workers"} & self.model_fields_set:
+            raise ValueError("'each' says what each is called with, and how many there are: no 'args', no 'workers'")
+        if len(self.each) == 1:
+            raise ValueError("'each' needs two lists of arguments or more")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in reports."""
+        if self.shared:
+            return f"{self.use} on one {self.shared}({_shown(self.args)})"
+        return f"{self.call}({' | '.join(map(_shown, self.each)) or _shown(self.args)})"
+
+    @property
+    def count(self) -> int:
+        """Return how many there are at once."""
+        return len(self.each) or self.workers
+
+    @property
+    def rounds(self) -> int:
+        """Return how many rounds without a failure show that so few fail."""
+        return math.ceil(CONFIDENT / self.failure_rate - 1e-9)
+
+
+def _shown(args: tuple[JsonValue, ...]) -> str:
+    return shown(list(args), MOST)[1:-1]
 
 
 class Differed(Model):
@@ -19,14 +89,12 @@ class Differed(Model):
     place: Location | None = None
 
 
-class Together(Model):
+class Together(Seen):
     """One thing that was done at once, in threads; rounds count where they were at it together.
 
     `stood` says of each thread that stood still where it was, and `stood_at` is the first of these places.
     """
 
-    problem: str = ""
-    place: Location | None = None
     unclear: str = ""
     rounds: int = 0
     met: int = 0

@@ -1,17 +1,146 @@
 """Entry points: does the production code run to its end, and would a test notice?"""
 
+import ast
+import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
 
-from gates.check import About, Check, EvidenceSet, for_criteria
-from gates.child.probing import advice_on
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.check import About, Check, Evidence, EvidenceSet, for_criteria
+from gates.child import process
+from gates.child.probing import Entry, Probe, Probed, advice_on, crash_of, written
+from gates.child.process import ProcessRun
+from gates.config import Context
+from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.model import Finding, Location, Planned, Row, Severity, as_rules
+from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity, as_rules
+from gates.project.files import import_roots
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
-from gates.words import first_of
+from gates.words import first_of, printable
+
+TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
+CALLED = "main"
+NO_RESULT = ("error", "errors", "skipped")  # a number under such a key is a count or a measure
+SAYS_FAILED = re.compile(r"(?:[\w ]{1,30}[:=]\s*)?(?:BLOCK|BLOCKED|FAIL|FAILED)(?:\s*(?:[:!.(-]|$))(?!\s*0\b)")
+
+
+class EntryRun(Model):
+    """One entry point: how it ended; for a crash the exception and the innermost line in the project.
+
+    `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
+    callable returned, as `repr` shows it, cut to a bounded length, and `exit_code` what a console script makes of it.
+    `no_result` says why one that ended well came to nothing: what it returned or wrote says so.
+    """
+
+    index: int
+    name: str
+    process: ProcessRun | None
+    problem: str = ""
+    crash: Location | None = None
+    error: str = ""
+    function: str = ""
+    returned: str | None = None
+    exit_code: int | None = None
+    no_result: str = ""
+
+
+class EntryPointRuns(Evidence):
+    """All entry points of a task, each run once."""
+
+    runs: tuple[EntryRun, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Run each entry point in its own process."""
+        if not task.entry_points:
+            raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
+        folder = context.folder("entry_points").evidence
+        runs = tuple(_run(i, entry, task, context, folder) for i, entry in enumerate(task.entry_points))
+        commands = tuple(_recorded(run, task.entry_points[run.index].run or (run.name,)) for run in runs)
+        return cls(how="each command and each call made once, in a process of its own", commands=commands, runs=runs)
+
+
+def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
+    if run.process:
+        return run.process.as_command("entry point", argv)
+    return CommandRecord(purpose="entry point", argv=argv, ended=run.problem, duration_s=0)
+
+
+def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
+    name, limit, seen = entry.name, entry.timeout_s or context.timeout_s, Probed()
+    if entry.call:
+        probe, asked = Probe(context, folder, import_roots(task, context)), {"call": entry.call, "args": entry.args}
+        seen = probe.ask("calculating:once", f"{index}", asked, limit, threads=None)
+    else:
+        argv = context.argv(entry.run or (), out=str(folder / f"{index}.out"))
+        try:
+            seen = Probed(process=process.run(argv, cwd=context.root, timeout_s=limit, log=folder / f"{index}"))
+        except OSError as error:
+            seen = Probed(problem=f"cannot be started: {error.strerror or error}")
+    problem, ended, returned = seen.problem, seen.process, next(iter(seen.of("returned")), None)
+    clean_end = ended is not None and ended.exit_code == 0 and not ended.timed_out
+    if entry.call and clean_end and returned is None:
+        problem = problem or "the process ended before the call returned"
+    crash = None if problem or clean_end else crash_of(written(folder / f"{index}.stderr.txt"), context)
+    raised = {"crash": crash.location, "error": crash.error, "function": crash.function} if crash else {}
+    wrote = ended.stdout.tail if ended else ""
+    return EntryRun(
+        index=index,
+        name=name,
+        process=None if problem else ended,
+        problem=problem,
+        **raised,
+        returned=str(returned["text"]) if returned else None,
+        exit_code=exit_code_of(entry.call or "", returned or {}, context.root),
+        no_result=printable(_no_result(str((returned or {}).get("text", "")), wrote)) if clean_end else "",
+    )
+
+
+def _no_result(returned: str, written: str) -> str:
+    """Return why an entry point that ended well has no result: what it returned or wrote says that it failed."""
+    try:
+        value = ast.literal_eval(returned)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if str(name).lower() in NO_RESULT and (each is True or (isinstance(each, str) and each)):
+                return f"it returned {name!s}: {each!s}"
+        if value and all(each is None for each in value.values()):
+            return f"it returned None for {', '.join(map(str, value))}"
+    said = next((line.strip() for line in written.splitlines() if SAYS_FAILED.match(line.strip())), "")
+    return f"its output says {said!r}" if said else ""
+
+
+def exit_code_of(call: str, returned: Entry, root: Path) -> int | None:
+    """Return what the process of a console script would end with; `None` for a callable that need not be one.
+
+    A function that is called `main` and returns a whole number returns an exit code by convention; of one that
+    `pyproject.toml` names as a script, `sys.exit` takes 0, `None` and `False` for success, and nothing else.
+    """
+    status, is_number = returned.get("status"), bool(returned.get("number"))
+    is_script = call in scripts_of(root) or (is_number and call.partition(":")[2] == CALLED)
+    return status if is_script and isinstance(status, int) else None
+
+
+def scripts_of(root: Path) -> set[str]:
+    """Return the functions that `pyproject.toml` makes commands of, as `package.module:name`."""
+    try:
+        said = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return set()
+    return {"".join(text.partition("[")[0].split()) for table in TABLES for text in _values(said, table)}
+
+
+def _values(said: object, table: tuple[str, ...]) -> Iterator[str]:
+    for name in table:
+        said = said.get(name) if isinstance(said, dict) else None
+    yield from (text for text in said.values() if isinstance(text, str)) if isinstance(said, dict) else ()
+
 
 SHOWN = 3
 

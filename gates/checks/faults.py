@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Self
 
-from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
+from gates.check import About, Check, Evidence, EvidenceSet, about_criterion, beside
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
@@ -35,7 +35,7 @@ class MissedMutant(Model):
     tests: tuple[str, ...]
 
 
-class ChangedLines(Derived):
+class ChangedLines(Evidence):
     """What the tests made of the mutants of changed lines; `untried` are those that there was no time for."""
 
     base: str

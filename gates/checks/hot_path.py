@@ -5,14 +5,47 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
 
 from gates.check import Said
 from gates.child.probing import Probe
-from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.evidence._probes import Aspect, ProbeCheck, Probes, Seen, readable, unknown
 from gates.measuring.interval import LEVEL, NEEDED, Estimate, rank
 from gates.model import Level, Location, Model, Outcome, as_rules
-from gates.task.probes import HotPath
+from gates.task.types import Located, OneCall
+
+Count = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Limits(Located):
+    """The most that a step may do; what is left out is only advised.
+
+    `host_reads` and `synchronisations`, with emptied caches, count what happens at each step, not once in a while, as a
+    log every ten steps; `stall_share` is the share of the time that is spent waiting for batches.
+    """
+
+    host_reads: Count | None = None
+    synchronisations: Count | None = None
+    stall_share: Share | None = None
+
+
+class HotPath(OneCall):
+    """A callable that trains some steps; it is run in a process of its own, and each step is taken apart.
+
+    It is stopped after `steps` steps of an optimizer, if it does not end before. `on` is the kind of device that the
+    steps must be seen on, `level` how binding its limits are.
+    """
+
+    key: ClassVar[str] = "hot_paths"
+
+    steps: Annotated[int, Field(ge=10, le=1000)] = 50
+    on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
+    limits: Limits = Limits()
+    level: Level = Level.MUST
+
 
 WARM_UP, WARM_UP_SHARE = 2, 0.15
 BLOCKS = 12
@@ -63,11 +96,9 @@ class HotStep(Model):
         return max(0.0, self.waited - FLOOR_S) if self.device == "cpu" else self.waited
 
 
-class HotSeen(Model):
-    """The steps of one callable; `problem` is why it did not come to its end, and `crash` where."""
+class HotSeen(Seen):
+    """The steps of one callable."""
 
-    problem: str = ""
-    crash: Location | None = None
     run: tuple[HotStep, ...] = ()
 
     @property
@@ -145,7 +176,7 @@ class HotPaths(Probes[HotPath, HotSeen]):
         """Run a callable in a process of its own."""
         asked = {"call": part.call, "args": part.args, "steps": part.steps}
         told = probe.ask("recorder.hot_path", name, asked, limit_s, threads=None)
-        return readable(HotSeen(problem=told.trouble, crash=told.place), lambda: {"run": told.of("step")})
+        return readable(HotSeen(problem=told.trouble, place=told.place), lambda: {"run": told.of("step")})
 
 
 (RULE,) = as_rules(
@@ -153,6 +184,7 @@ class HotPaths(Probes[HotPath, HotSeen]):
     "than allowed. It also fails where it waits too long for batches.",
 )
 DEFAULT_STALL = 0.1
+PERCENT = "{:.1%}".format
 
 
 class Kind(NamedTuple):
@@ -195,7 +227,7 @@ def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     """Yield what can be said of one kind, and for each line where several are at fault."""
     device = seen.device
     if seen.problem:
-        yield unknown(f"{seen.problem} (after {len(seen.run)} steps)", location=seen.crash)
+        yield unknown(f"{seen.problem} (after {len(seen.run)} steps)", location=seen.place)
     elif not seen.enough:
         made = len(seen.run)
         needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
@@ -237,7 +269,7 @@ def _each(line: Reading, kind: Kind, device: str) -> str:
 
 def _stall(path: HotPath, seen: HotSeen) -> Said:
     asked, share = path.limits.stall_share, seen.stall()
-    limit, shown = DEFAULT_STALL if asked is None else asked, _percent(share)
+    limit, shown = DEFAULT_STALL if asked is None else asked, share.said(PERCENT)
     floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.device == "cpu" else ""
     told = f"{shown} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
     most = f"{STALL.does} at most {limit:.0%} of the time"
@@ -253,10 +285,6 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
     return Said(Outcome.PASSED, told, shown, expected=most)
 
 
-def _percent(share: Estimate) -> str:
-    return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
-
-
 def _level(kind: Kind, path: HotPath) -> Level | None:
     """Return how binding a kind is: what the task sets no limit for is only advised."""
     return None if getattr(path.limits, kind.limit) is None else path.level
@@ -269,7 +297,7 @@ def _summary(seen: HotSeen) -> str:
     took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
     steps = f"{len(seen.steps)} steps of {took} (median) on {seen.device}; the first ones are left out."
-    return f"{steps} Waiting for batches takes {_percent(seen.stall())} of the time{at}."
+    return f"{steps} Waiting for batches takes {seen.stall().said(PERCENT)} of the time{at}."
 
 
 def _rows(path: HotPath, seen: HotSeen, _said: Said) -> Iterator[tuple[str, ...]]:

@@ -7,15 +7,33 @@ may go on growing is run again for longer, in a fresh process; what does is run 
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
-from gates.evidence._probes import ProbeCheck, Probes, only, readable, unknown
+from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
+from gates.measuring.interval import Estimate
 from gates.model import Location, Model, Outcome, as_rules
-from gates.task.probes import Leak
+from gates.task.types import OneCall
 from gates.words import shown, sparkline
+
+
+class Leak(OneCall):
+    """A callable whose memory must not go on growing from one epoch to the next.
+
+    A function that `call` returns is called once an epoch; where it returns anything else, `call` itself is.
+    `tolerance_bytes` is what an epoch may keep; without it, 16 KB or 0.01 % of the process's memory.
+    """
+
+    key: ClassVar[str] = "leaks"
+
+    epochs: Annotated[int, Field(ge=20, le=500)] = 30
+    tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
+
 
 METHOD = "Theil-Sen slope with Sen's interval of 95 %"
 ALPHA = 0.05
@@ -26,15 +44,7 @@ SLOWED = 0.5  # of the slope before: what grows ever more slowly may end
 ENDS = 3  # values at each end that the whole change is taken from
 
 
-class Slope(NamedTuple):
-    """By how much a value changes from one to the next, and the interval of that."""
-
-    value: float
-    low: float
-    high: float
-
-
-def theil_sen(values: Sequence[float]) -> Slope:
+def theil_sen(values: Sequence[float]) -> Estimate:
     """Return the slope of two or more values that were taken at equal distances, with Sen's interval (Sen 1968)."""
     n = len(values)
     slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
@@ -42,7 +52,7 @@ def theil_sen(values: Sequence[float]) -> Slope:
     apart = int(statistics.NormalDist().inv_cdf(1 - ALPHA / 2) * deviation) + 2
     k = (len(slopes) - apart) // 2  # so many slopes may be left out at each end
     low, high = (slopes[k], slopes[-1 - k]) if k >= 0 else (-math.inf, math.inf)
-    return Slope(statistics.median(slopes), low, high)
+    return Estimate(statistics.median(slopes), low, high, n, 1 - ALPHA)
 
 
 def kept(values: Sequence[float]) -> Sequence[float]:
@@ -105,14 +115,12 @@ class Filling(Model):
     most: int
 
 
-class LeakRun(Model):
+class LeakRun(Seen):
     """One callable, run as often as it is asked, or in a process of its own for `longer` where it may leak.
 
-    `problem` is why not all epochs were run, and `place` where; `allocated` are the lines that make what is kept.
+    `allocated` are the lines that make what is kept.
     """
 
-    problem: str = ""
-    place: Location | None = None
     form: str = ""
     asked: int
     longer: bool = False
@@ -255,9 +263,7 @@ def _words(rung: Rung) -> str:
 
 
 def _slope(rung: Rung) -> str:
-    slope = theil_sen(kept(rung.values))
-    value, low, high = (shown(each, rung.unit) for each in (slope.value, slope.low, slope.high))
-    return f"{value} [{low}, {high}]"
+    return theil_sen(kept(rung.values)).said(partial(shown, unit=rung.unit))
 
 
 def _grew(rungs: Sequence[Rung]) -> str:

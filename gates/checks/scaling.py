@@ -1,17 +1,78 @@
 """By which power of a size time, memory or calls of a step grow, measured at several sizes."""
 
+import json
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
 
 from gates.check import Said
 from gates.child.probing import Probe, Probed
-from gates.evidence._probes import ProbeCheck, Probes, only, readable, unknown
-from gates.measuring.interval import student
-from gates.model import Location, Model, Outcome, as_rules
-from gates.task.probes import Scale
+from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
+from gates.measuring.interval import Estimate, student
+from gates.model import Outcome, as_rules
+from gates.task.types import Json, Located, Name, OneCall, Seconds
 from gates.words import shown
+
+FEWEST = 3
+Size = Annotated[int, Field(ge=1)]
+
+
+class Exponent(Located):
+    """What the exponent must be: of what grows as `size ** exponent`."""
+
+    at_most: float
+
+
+class Scale(OneCall):
+    """How a step grows with a size.
+
+    `call` is called with `args`, `kwargs` and, by the name that `over` gives, one size after the other; what it returns
+    is the step. `of` is what is measured of each step: wall time, CPU time, the most memory above what was held before
+    the step was made, or how many calls of functions it makes.
+    """
+
+    key: ClassVar[str] = "scaling"
+
+    kwargs: dict[str, Json] = Field(default_factory=dict)
+    over: dict[Name, tuple[Size, ...]]
+    of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
+    exponent: Exponent
+    on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
+    restarts: Annotated[int, Field(ge=3, le=20)] = 5
+    budget_s: Seconds = 20.0
+
+    @model_validator(mode="after")
+    def _can_be_fitted(self) -> Self:
+        if len(self.over) != 1:
+            raise ValueError("'over' needs one name with its sizes, such as {batch: [8, 16, 32, 64]}")
+        if self.argument in self.kwargs:
+            raise ValueError(f"{self.argument!r} stands in 'over' and in 'kwargs'")
+        if len(self.sizes) < FEWEST or list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError(f"'over' needs {FEWEST} sizes or more, from the least to the largest, each once")
+        if self.sizes[-1] < 4 * self.sizes[0]:
+            raise ValueError("the largest size of 'over' must be 4 times the least, or more: less tells no exponent")
+        return self
+
+    @property
+    def argument(self) -> str:
+        """Return the name by which the size is given."""
+        return next(iter(self.over))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Return the sizes."""
+        return next(iter(self.over.values()))
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in reports."""
+        given = [*map(json.dumps, self.args), *(f"{name}={json.dumps(value)}" for name, value in self.kwargs.items())]
+        return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
+
 
 LEVEL = 0.95
 STEP = 0.005
@@ -19,21 +80,7 @@ MOST = 5.0
 HARDLY = math.log(1.1)  # what grows by less, from the least size to the largest, is all but constant
 
 
-@dataclass(frozen=True)
-class Power:
-    """An exponent and its interval, of so many rounds in so many starts."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    starts: int
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> Power:
+def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> Estimate:
     """Return the exponent from the values of each size in each round of each start.
 
     A constant part, such as the start of a step, makes the slope in logarithms too small, a fit with a constant part
@@ -55,7 +102,7 @@ def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> 
     grown = student([math.log(row[-1] / row[0]) for row in medians], LEVEL)
     high = lower[1] if grown[1] <= HARDLY else max(lower[1], upper[1])
     value = min(max(affine(sizes, whole), lower[0]), high)
-    return Power(value, lower[0], high, sum(map(len, starts)), len(starts))
+    return Estimate(value, lower[0], high, sum(map(len, starts)), LEVEL)
 
 
 def slope(sizes: Sequence[int], values: Sequence[float]) -> float:
@@ -84,16 +131,14 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
     return float(sum((a * x + b * y - 1) ** 2 for x, y in rows))
 
 
-class Scaled(Model):
+class Scaled(Seen):
     """One step at its sizes: the values of each size, by round and start."""
 
-    problem: str = ""
-    place: Location | None = None
     device: str = "cpu"
     sizes: tuple[int, ...]
     starts: tuple[tuple[tuple[float, ...], ...], ...] = ()
 
-    def found(self, scale: Scale) -> Power | str:
+    def found(self, scale: Scale) -> Estimate | str:
         """Return the exponent, or why there is none."""
         if self.problem:
             return self.problem
@@ -147,15 +192,16 @@ def _said(scale: Scale, seen: Scaled) -> Said:
     found, most = seen.found(scale), scale.exponent.at_most
     if isinstance(found, str):
         return unknown(found, location=seen.place)
-    told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
+    exponent = found.said("{:.2f}".format)
+    told = f"exponent {exponent}, of {found.n} rounds in {len(seen.starts)} starts on {seen.device}"
     if found.high <= most:
-        return Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
+        return Said(Outcome.PASSED, told, exponent, expected=f"<= {most:g}")
     if found.low <= most:
-        return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
+        return unknown(f"{told}, asked is <= {most:g}", exponent, remedy=WIDER)
     by, middle = scale.sizes[-1] // scale.sizes[0], _middle(seen)
     impact = f"{scale.argument} times {by} makes it {middle[-1] / middle[0]:.3g} times as much."
     fix = "Profile it at two sizes (cProfile, memray). Look for a loop within a loop, or a matrix of all by all."
-    return Said(Outcome.FAILED, told, str(found), None, f"<= {most:g}", impact, fix)
+    return Said(Outcome.FAILED, told, exponent, None, f"<= {most:g}", impact, fix)
 
 
 def _middle(seen: Scaled) -> list[float]:

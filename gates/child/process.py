@@ -1,6 +1,7 @@
 """Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
 
 import os
+import re
 import secrets
 import select
 import signal
@@ -23,6 +24,7 @@ KEPT = 1024 * 1024
 GRACE_S = 2.0
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
+NAMES_ERROR = re.compile(r"(?:[\w ./-]+: )?error: |ERROR: |[\w.]*(?:Error|Exception): ")
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
@@ -62,11 +64,11 @@ class ProcessRun(Model):
 
     @property
     def last_words(self) -> str:
-        """Return the last line that the process wrote to stderr, or else to stdout."""
+        """Return the last line that names an error, as advice often comes after it, or else the last of all."""
         for stream in (self.stderr, self.stdout):
             lines = [line.strip() for line in stream.tail.splitlines() if line.strip()]
             if lines:
-                return lines[-1][:300]
+                return ([*filter(NAMES_ERROR.match, lines)] or lines)[-1][:300]
         return "it wrote nothing"
 
     def as_command(self, purpose: str, argv: tuple[str, ...] = ()) -> CommandRecord:

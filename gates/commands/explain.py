@@ -15,7 +15,7 @@ from gates.report import CriterionReport, Report, ranked, reason
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
-from gates.task.task import Task
+from gates.task.task import Task, task_model
 from gates.task.yaml_source import did_you_mean
 
 RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
@@ -149,7 +149,7 @@ def _task(task: Task, report: Report | None) -> list[str]:
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-MODELS: dict[str, type[Model]] = {"result": Report, "task": Task, "samples": Samples, "bundle": Bundle}
+MODELS: dict[str, type[Model]] = {"result": Report, "task": task_model(), "samples": Samples, "bundle": Bundle}
 
 
 def schema_of(name: str) -> str:

@@ -74,7 +74,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     out = request.out or whole / part
     store.prepare(out)
     templates = home / TEMPLATES
-    markdown.check(templates)
+    if templates.is_dir():
+        markdown.check(templates, pipeline.draft(task))
     with guarded_folder() as folder:
         before = _last(out, task)
         report = _judged(request, task, _context(request, home), selection, folder, before, say)
@@ -103,7 +104,7 @@ def _context(request: Request, home: Path) -> Context:
         rules=home / request.project.settings.rules,
         base=request.base,
         goalposts=request.goalposts,
-        policy=request.policy.name if request.policy else "",
+        policy=request.policy.at if request.policy else None,
         signers=request.project.settings.evidence_signers,
     )
 
@@ -197,7 +198,7 @@ def _task(request: Request, home: Path) -> Task:
     except UsageError as error:
         if home == root or request.policy is None:
             raise
-        raise UsageError(f"at {request.policy.name}: {str(error).replace(str(home), '').lstrip('/')}") from error
+        raise UsageError(f"at {request.policy.at}: {str(error).replace(str(home), '').lstrip('/')}") from error
     if not path.resolve().is_relative_to(home):
         raise UsageError(
             f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"

@@ -1,7 +1,7 @@
 """What `gates verify` does: judge the saved evidence of a run again, here, without running anything of the project."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from gates.commands.preflight import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import Bundles
-from gates.model import FileDigest, Finding, TaskIdentity
+from gates.model import Finding, TaskIdentity
 from gates.project.policy import judging
 from gates.project.revision import digest_folder, git, observe
 from gates.render import text
@@ -37,9 +37,7 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     _refuse_altered(report, raw)
     evidence = _read(raw)
     task, context = _load_task(report.task, evidence, project), project.context(raw)
-    now = observe(task, context)
-    now = now.model_copy(update={"files": (*now.files, *_find_others(report, folder, project))})
-    changed = tuple(pipeline.changed(report.revision, now))
+    changed = tuple(pipeline.changed(report.revision, observe(task, context), *_find_others(report, folder, project)))
     again = _judge(report, task, context, evidence, changed)
     if not changed and _says(again) != _says(report):
         raise UsageError(
@@ -55,17 +53,16 @@ def _refuse_altered(report: Report, raw: Path) -> None:
         raise UsageError(f"{raw / altered[0]} (1 of {len(altered)}): not as the run left it, new or gone; run it again")
 
 
-def _find_others(report: Report, folder: Path, project: Project) -> Iterator[FileDigest]:
-    """Yield the other files of the project that are not those of the commit that ran; of no clean one nobody can."""
+def _find_others(report: Report, folder: Path, project: Project) -> tuple[list[str], str]:
+    """Return the other files that are not those of the commit that ran, or why that is not known; of a clean one."""
     if not (commit := report.revision.commit) or report.revision.dirty:
-        return
+        return [], ""
     asked = ("diff", "--name-only", "--relative", "-z", commit), ("ls-files", "--others", "--exclude-standard", "-z")
-    unknown = f"any (git does not know {commit})"
-    told = (git(project.root, *words) for words in asked)
-    names = {*"\0".join(unknown if each is None else each for each in told).split("\0")}
-    for path in (project.root / name for name in names - {"", *(file.path for file in report.revision.files)}):
-        if not any(map(path.is_relative_to, (folder.resolve(), project.reports))):
-            yield FileDigest(path=path.relative_to(project.root).as_posix(), sha256="", bytes=0)
+    told = [git(project.root, *words) for words in asked]
+    names = {*"\0".join(filter(None, told)).split("\0")} - {"", *(file.path for file in report.revision.files)}
+    made = folder.resolve(), project.reports
+    others = [name for name in names if not any(map((project.root / name).is_relative_to, made))]
+    return others, f"git does not know {commit}" if None in told else ""
 
 
 def _read(raw: Path) -> EvidenceSet:
@@ -83,7 +80,7 @@ def _read(raw: Path) -> EvidenceSet:
 
 def _load_task(was: TaskIdentity, evidence: EvidenceSet, project: Project) -> Task:
     """Return the task as it lies here or at the run's policy; raise `UsageError` where the run had another one."""
-    with judging(project.root, project.settings, was.policy.rpartition("(")[2][:-1] or None, was.path) as policy:
+    with judging(project.root, project.settings, was.policy.commit if was.policy else None, was.path) as policy:
         task = spec.load(policy.root / was.path, policy.root)
     if task.digest != was.digest:
         raise UsageError(f"{was.path}: not the task file that {was.id} was judged by; run it again")

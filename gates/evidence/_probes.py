@@ -12,15 +12,21 @@ from gates.child.process import side_by_side
 from gates.config import Context
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.probes import Concurrent
 from gates.task.task import Criterion, Task
-from gates.task.types import OneCall
+from gates.task.types import Run
 
-P = TypeVar("P", bound=Concurrent | OneCall)
+P = TypeVar("P", bound=Run)
 S = TypeVar("S", bound=Model)
 M = TypeVar("M", bound=Model)
 LONGEST = 600
 LAXER = tuple(Level)
+
+
+class Seen(Model):
+    """What was seen of one callable; `problem` is why that is not all, and `place` where."""
+
+    problem: str = ""
+    place: Location | None = None
 
 
 class Probes(Evidence, Generic[P, S]):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from gates.check import Derived, EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.child import process
 from gates.child.trying.keeping import marked
 from gates.config import Context
@@ -147,7 +147,7 @@ class CommandCall(Model):
         return self.called and self.ended_well
 
 
-class CalledCode(Derived):
+class CalledCode(Evidence):
     """The commands of measurements and entry points that stand for criteria which are traced to code."""
 
     calls: tuple[CommandCall, ...]

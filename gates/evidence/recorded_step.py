@@ -13,7 +13,7 @@ from gates.evidence._probes import Probes
 from gates.evidence.recorded_orders import WORDS, Breach, Happened, RuntimeOrder, broken_in, runtime_orders
 from gates.evidence.source_tree import rules_of
 from gates.model import Location, Model
-from gates.task.probes import Need, TrainingStep
+from gates.task.task import Need, TrainingStep
 
 M = TypeVar("M", bound=Model)
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.

@@ -47,10 +47,7 @@ class Answer:
         if self.seen is None:
             return "not measured"
         unit = self.unit(measure)
-        if unit == BYTES:
-            value, low, high = (shown(number, BYTES) for number in (self.seen.value, self.seen.low, self.seen.high))
-            return f"{value} [{low}, {high}]"
-        return f"{self.seen} {unit}".rstrip()
+        return self.seen.said(partial(shown, unit=BYTES)) if unit == BYTES else f"{self.seen} {unit}".rstrip()
 
     def unit(self, measure: Measure) -> str:
         """Return the unit of the number; nothing for a ratio and a reduction, and where none is told."""

@@ -10,7 +10,7 @@ import itertools
 import math
 import statistics
 from bisect import bisect_left
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -45,7 +45,11 @@ class Estimate:
     level: float
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+        return self.said("{:.4g}".format)
+
+    def said(self, form: Callable[[float], str]) -> str:
+        """Return the number with its interval, in a form."""
+        return f"{form(self.value)} [{form(self.low)}, {form(self.high)}]"
 
 
 def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, alpha: float = 1 - LEVEL) -> Estimate:

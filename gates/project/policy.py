@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from gates import config
 from gates.config import Settings
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.model import PolicyRevision
 from gates.project.files import is_among
 from gates.project.history import Blob, History
 from gates.task import loading
@@ -25,11 +26,11 @@ TEMPLATES = "reports/templates"
 
 @dataclass(frozen=True)
 class Policy:
-    """Where the policy's files lie, what its settings are, and what reports call it."""
+    """Where the policy's files lie, what its settings are, and which revision it is of, if not of the work tree."""
 
     root: Path
     settings: Settings
-    name: str
+    at: PolicyRevision | None = None
 
 
 def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
@@ -50,7 +51,7 @@ def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
 def judging(root: Path, settings: Settings, revision: str | None, *more: str) -> Iterator[Policy]:
     """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`."""
     if revision is None:
-        yield Policy(root, settings, "")
+        yield Policy(root, settings)
         return
     history, commit = found_at(root, revision, "--policy-from")
     tree = history.tree(commit)
@@ -68,7 +69,7 @@ def judging(root: Path, settings: Settings, revision: str | None, *more: str) ->
                 why = "is a link or a submodule there, which is not followed"
                 raise UsageError(f"--policy-from {revision}: {path} {why}")
         _lay_out(history, {path: blob for path, blob in tree.items() if blob.plain and is_among(path, folders)}, home)
-        yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
+        yield Policy(home, settings, PolicyRevision(revision=printable(revision), commit=commit))
 
 
 @dataclass(frozen=True)

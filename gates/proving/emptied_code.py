@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from gates.check import Derived, Earlier, EvidenceSet
+from gates.check import Earlier, Evidence, EvidenceSet
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.called_code import CalledCode
@@ -71,7 +71,7 @@ class EmptiedSymbol(Model):
         return self.end is End.SURVIVED
 
 
-class EmptiedCode(Derived):
+class EmptiedCode(Evidence):
     """The symbols of all criteria that stand on tests alone, each tried with an empty body, and what tests noticed."""
 
     symbols: tuple[EmptiedSymbol, ...]

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
-from gates.report import QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, reason
+from gates.report import (
+    LACKING,
+    QUANTITY,
+    CriterionReport,
+    GateReport,
+    Report,
+    ScoreLine,
+    Trace,
+    ranked,
+    reason,
+    speaking,
+)
 from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
@@ -18,7 +29,6 @@ PARTLY = " was not judged: "
 UNSEEN = "Whether the change lowers what judges it was not seen: "
 GAPS = 3
 CRITERIA = 12  # on the summary
-LACKING = {Outcome.FAILED, Outcome.UNKNOWN}
 SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
@@ -72,8 +82,14 @@ class Cause:
     @property
     def title(self) -> str:
         """Return it in one line, with the number of findings that say something else of the same."""
-        more = f" (and {counted(len(self.others), 'more like it', 'more like it')})" if self.others else ""
-        return f"{self.first.message}{more}"
+        return f"{self.first.message}{_more(self.findings)}"
+
+
+def _more(findings: Sequence[Finding]) -> str:
+    """Return how many findings say something else than the first of some, and of how many each stands."""
+    told = {finding.message: finding.alike for finding in findings}
+    more = sum(told.values()) - findings[0].alike
+    return f" (and {more} more like it)" if more else ""
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
@@ -130,9 +146,7 @@ def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     rows = []
     for rule, found in _grouped(ranked(findings), lambda finding: finding.rule).items():
         names = in_order({f.criterion for f in found if f.criterion})
-        more = len({f.message for f in found}) - 1
-        said = found[0].message + (f" (and {more} more like it)" if more else "")
-        rows.append((" ".join([rule, ", ".join(names)]).strip(), said))
+        rows.append((" ".join([rule, ", ".join(names)]).strip(), f"{found[0].message}{_more(found)}"))
     return rows
 
 
@@ -211,7 +225,8 @@ def notes(report: Report) -> list[tuple[str, str]]:
     found = [("Not of the commit", strays(report))] if report.revision.dirty and strays(report) else []
     moved = [f for f in everything if f.rule == "BL011" and f.outcome is Outcome.FAILED]
     first = next((f for f in moved if f.blocks), next(iter(moved), None))
-    found += [("Policy changes", f"{len(moved)}; the first: {first.message}")] if first else []
+    count = sum(f.alike for f in moved)
+    found += [("Policy changes", f"{count}; the first: {first.message}")] if first else []
     bars = [f for gate in report.gates if gate.ran for f in gate.findings if f.rule == "BL011" and not f.subject]
     unseen = (f.message.removeprefix(UNSEEN) for f in bars if f.outcome is Outcome.UNKNOWN)
     found += [("Policy changes", f"not compared: {why}") for why in unseen]
@@ -295,13 +310,9 @@ def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str
 
 def checks(gate: GateReport) -> list[tuple[Planned, Finding, ScoreLine | None]]:
     """Return each check with its points and the finding that speaks for it: what is open, then waived, then passed."""
-    found = sorted(ranked(gate.findings), key=lambda f: 1 if f.waived else 0 if f.outcome in LACKING else 2)
-    worst = {check: each[0] for check, each in _grouped(found, lambda finding: finding.check).items()}
-    lines, rows = list(gate.score.lines), list[tuple[Planned, Finding, ScoreLine | None]]()
-    for check in {check.id: check for check in gate.checks if check.id in worst}.values():
-        line = lines.pop(0) if lines and lines[0].title == check.title else None
-        rows.append((check, worst[check.id], line))
-    return rows
+    spoken, lines = speaking(gate.findings), {line.check: line for line in gate.score.lines}
+    planned = {check.id: check for check in gate.checks if check.id in spoken}
+    return [(check, spoken[name], lines.get(name)) for name, check in planned.items()]
 
 
 def kinds(gate: GateReport) -> list[tuple[str, str, str, int, int]]:

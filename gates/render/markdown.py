@@ -53,15 +53,14 @@ def page(template: str, templates: Path | None, **values: object) -> str:
         return environment(templates).get_template(template).render(values).rstrip("\n") + "\n"
 
 
-def check(templates: Path | None) -> None:
-    """Compile every template beside the project's own, so that one that is broken is known before anything is run."""
-    if not templates or not templates.is_dir():
-        return
+def check(templates: Path, draft: Report) -> None:
+    """Compile every template beside the project's own, and render a draft: what is broken is known before a run."""
     world = environment(templates)
     for name in world.list_templates():
         if name.endswith(".j2"):
             with _clear_errors(templates, name):
                 world.get_template(name)
+    render(draft, templates)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gates.config import Project
 from gates.errors import UsageError
 from gates.task import yaml_source
-from gates.task.task import TASK_ID, Measure, Task
+from gates.task.task import TASK_ID, Measure, Task, task_model
 from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean, problem_of
 from gates.words import printable
 
@@ -46,11 +46,11 @@ def load(path: Path, root: Path) -> Task:
     reserved = {*own, "spots", "bundles", "only"} & document.value.keys()
     problems = [Problem(*document.keys[(name,)], f"unknown key {name!r}") for name in reserved]
     try:
-        task = Task.model_validate({**document.value, **own})
+        task = task_model().model_validate({**document.value, **own})
     except ValidationError as error:
         # a list is not empty because its entries are wrong
         wrong = [item for item in error.errors() if item["type"] != "too_short" or not item["input"]]
-        problems += [problem_of(item, document, Task, GONE) for item in wrong]
+        problems += [problem_of(item, document, task_model(), GONE) for item in wrong]
         raise SourceError(shown_as, document.text, problems) from error
     problems += _loose(task, document)
     if problems:

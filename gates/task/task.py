@@ -4,8 +4,9 @@ import re
 import typing
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+from enum import StrEnum
+from functools import cache, partial
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, create_model, model_validator
 
@@ -13,8 +14,20 @@ from gates import registry
 from gates.errors import UsageError
 from gates.model import Finding, Level, Location, Outcome, as_rules
 from gates.task.measurement import CodeBinding, Measurement, Waiver
-from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
-from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Metric, Name, Part, Seconds, Text
+from gates.task.types import (
+    ArmName,
+    Callable,
+    Command,
+    InsidePath,
+    Json,
+    Located,
+    Metric,
+    Name,
+    OneCall,
+    Part,
+    Seconds,
+    Text,
+)
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell, joined
 
@@ -129,7 +142,33 @@ class EntryPoint(Part):
         return called(self.call, self.args)
 
 
-class _Written(Located):
+class Need(StrEnum):
+    """What must be seen in a training step; what is not asked for may be absent, but not wrong."""
+
+    SCALER = "scaler"
+    AUTOCAST = "autocast"
+    BF16 = "bf16"
+    GRADIENTS = "gradients"
+    OVERFLOW = "overflow"
+    LOGGED_SCALE = "logged-scale"
+    MEAN = "mean"
+
+
+class TrainingStep(OneCall):
+    """A callable that trains a few steps of a tiny model; it is run on the CPU, in a process of its own, recorded.
+
+    `criteria` are those that it stands for, `needs` what must be seen in it: a `scaler` that scales, products in half
+    precision (`autocast`), in bfloat16 (`bf16`), `gradients` like those computed in float64, an `overflow` that is
+    skipped, the loss scale in what is logged or returned at each step (`logged-scale`), the `mean` of the losses of
+    each step's backward passes.
+    """
+
+    key: ClassVar[str] = "training_steps"
+
+    needs: tuple[Need, ...] = ()
+
+
+class Task(Located):
     """What was asked: the criteria, the files they speak of, and the ways to see whether they are met."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates task")
@@ -143,10 +182,6 @@ class _Written(Located):
     training_steps: tuple[TrainingStep, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
-    leaks: tuple[Leak, ...] = ()
-    hot_paths: tuple[HotPath, ...] = ()
-    concurrency: tuple[Concurrent, ...] = ()
-    scaling: tuple[Scale, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
@@ -200,18 +235,14 @@ def _part_of(annotation: object) -> type[Part] | None:
     return member if isinstance(member, type) and issubclass(member, Part) else None
 
 
-def _with_checks() -> dict[str, Any]:
-    """Return the fields that the folders of `gates/checks/` add to a task, one for each part in their `spec`."""
-    specs = [name for name in registry.parts("gates.checks", "spec") if name.endswith(".spec")]
-    kinds = [kind for spec in specs for kind in registry.kinds_in(spec, Part)]
-    named = [kind for kind in kinds if getattr(kind, "key", "") not in {"", *_Written.model_fields}]
-    return {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in named}
-
-
-if TYPE_CHECKING:
-    Task = _Written
-else:
-    Task = create_model("Task", __base__=_Written, __doc__=_Written.__doc__, __module__=__name__, **_with_checks())
+@cache
+def task_model() -> type[Task]:
+    """Return the model of a task file: with a list for each kind of part that a check in `gates/checks/` has."""
+    kinds = [kind for name in registry.parts("gates.checks", "spec") for kind in registry.kinds_in(name, Part)]
+    fields: dict[str, Any] = {
+        kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds if hasattr(kind, "key")
+    }
+    return create_model("Task", __base__=Task, __doc__=Task.__doc__, **fields)
 
 
 def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:

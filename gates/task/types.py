@@ -71,12 +71,22 @@ class Part(Located):
     criteria: tuple[Name, ...] = ()
 
 
-class OneCall(Part):
+class Run(Part):
+    """Something of the project that is run in processes of its own, each in so many seconds at most."""
+
+    timeout_s: Seconds | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in reports."""
+        raise NotImplementedError
+
+
+class OneCall(Run):
     """A callable of the project, and what it is called with."""
 
     call: Callable
     args: tuple[Json, ...] = ()
-    timeout_s: Seconds | None = None
 
     @property
     def name(self) -> str:

@@ -8,8 +8,8 @@ from building import a_context, a_project, a_task, collected, written
 
 from gates.check import EvidenceSet
 from gates.checks import entry_points as _entries
+from gates.checks.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.child.probing import advice_on, crash_of
-from gates.evidence.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Outcome, Severity

@@ -125,6 +125,9 @@ def test_refused_bundle_keeps_a_pass_away_even_where_nothing_needs_it() -> None:
     assert pipeline.judge(GATE, task, with_bundles(refused, here=(SLOW,))).decision is Decision.BLOCK
     assert of("a.json", with_bundles(refused), task).message == "The bundle a.json is refused: it was altered."
     assert about(task, with_bundles(refused)).message.endswith("a.json is refused: it was altered")
+    unseen = of("a.json", EvidenceSet(why="the performance gate was not run"), task)
+    told = "The bundle a.json was not looked at: the performance gate was not run."
+    assert (unseen.outcome, unseen.message) == (Outcome.UNKNOWN, told)
 
 
 def test_bundle_is_not_taken_for_a_limit_that_it_was_not_made_for() -> None:
@@ -158,11 +161,6 @@ def test_device_without_the_capability_says_nothing() -> None:
 def test_bundle_that_fits_is_told_with_where_it_is_from() -> None:
     made = "made 2026-01-02T03:04:05Z at commit cccccccccccc by somebody@somewhere (not signed), on cuda: a cuda"
     assert of("a.json", with_bundles(handed())).message == f"The bundle a.json fits, {made}."
-
-
-def test_task_without_bundles_hears_nothing_of_them() -> None:
-    task = a_cuda_task()
-    assert not [check for check in GATE.plan(task) if check.id.startswith("bundle")]
 
 
 def timed(**changes: Any) -> EvidenceSet:

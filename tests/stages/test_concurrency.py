@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from building import a_task, evidence
 
-from gates.check import EvidenceSet
 from gates.checks.concurrency import CHECK, Concurrency, Differed, Together
 from gates.model import Level, Location, Outcome, Severity
 
@@ -74,11 +73,6 @@ def test_criterion_gets_its_own_finding_at_its_level() -> None:
     assert [f.check for f in found] == [check.id for check in CHECK.plan(task)]
     assert [f.criterion for f in found] == [None, "AC1"]
     assert {f.severity for f in found if f.level is Level.MUST} == {Severity.CRITICAL}
-
-
-def test_no_evidence_is_unknown() -> None:
-    task = a_task(concurrency=[ASKED])
-    assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
 
 
 def test_section_tells_of_each_and_of_free_threading() -> None:

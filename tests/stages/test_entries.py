@@ -5,8 +5,7 @@ from building import a_process, a_record, a_run, a_task, all_evidence, entries, 
 from covering import TEST, a_function, executed
 
 from gates.check import Evidence, EvidenceSet
-from gates.checks.entry_points import describe, judge, why_uncaught
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
+from gates.checks.entry_points import EntryPointRuns, EntryRun, describe, judge, why_uncaught
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location, Outcome, Severity

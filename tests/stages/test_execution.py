@@ -8,12 +8,13 @@ import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 
 from gates.check import About, Check, EvidenceSet
+from gates.checks.entry_points import EntryPointRuns, EntryRun
 from gates.child.process import Stream
 from gates.criteria import decide
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import CollectError, LeftOut, Out, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
+from gates.render._views import causes, folded
 from gates.stages import EXECUTION as GATE
 
 TASK = a_task()
@@ -92,6 +93,8 @@ def test_long_lists_are_cut_and_still_fail() -> None:
     assert len(seen) == 51
     assert {f.outcome for f in seen} == {F}
     assert seen[-1].message == "10 more findings are like these; the raw evidence has all."
+    assert causes([f.model_copy(update={"location": None}) for f in seen])[0].title.endswith("(and 59 more like it)")
+    assert folded(seen)[0][1].endswith("(and 59 more like it)")
 
 
 def test_a_long_list_hides_no_criterion() -> None:

@@ -3,8 +3,10 @@
 import pytest
 from building import a_criterion, a_measure, a_task, evidence, measured, samples
 
+from gates import pipeline
 from gates.evidence.measurements import Measurements
 from gates.model import Finding, Level, Outcome, Severity
+from gates.render import _views
 from gates.stages import PERFORMANCE as GATE
 from gates.task.task import Task
 
@@ -38,6 +40,8 @@ def test_a_ratio_far_above_its_target_passes_and_is_asked_about() -> None:
     assert (number.outcome, question.outcome, question.level) == (P, U, Level.ADVISORY)
     assert "times its target" in question.message
     assert not question.leaves_open
+    report = pipeline.judge(GATE, asking(), evidence(seen))
+    assert (report.score.total, report.score.of, _views.endings(report)) == (100, 100, "1 passed")
 
 
 def test_clear_miss_fails() -> None:

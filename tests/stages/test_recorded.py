@@ -58,12 +58,6 @@ def test_sound_recording_passes_for_its_criterion() -> None:
     assert "run, order, precision, gradients, parameters, overflow, logging" in criterion.message
 
 
-def test_nothing_recorded_is_unknown() -> None:
-    findings = judged()
-    assert {finding.outcome for finding in findings} == {Outcome.UNKNOWN}
-    assert {check.id for check in CHECK.plan(a_trained_task(needs=EVERYTHING))} == {f.check for f in findings}
-
-
 def words(*order: str, **facts: Any) -> Recorded:
     return a_recorded(events=happened(*order, **facts))
 

@@ -4,7 +4,6 @@ import pytest
 from building import evidence
 from regressing import a_regressing_task, compared, sides, taken
 
-from gates.check import EvidenceSet
 from gates.checks.measures.collect import Regressions
 from gates.checks.measures.judge import BASE, judge
 from gates.criteria import unseen
@@ -110,7 +109,3 @@ def test_several_failures_share_the_error() -> None:
 
 def test_a_device_that_was_not_measured_is_unknown() -> None:
     assert outcome(compared(), a_regressing_task({"on": "cuda"})) is U
-
-
-def test_a_task_that_compares_nothing_says_nothing_of_the_base() -> None:
-    assert list(BASE.page(a_regressing_task(criteria=[{"id": "AC1", "text": "It works"}]), EvidenceSet())) == []

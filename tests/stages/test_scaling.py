@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from building import a_task, evidence
 
-from gates.check import EvidenceSet
 from gates.checks.scaling import CHECK, Scaled, Scaling
 from gates.model import Finding, Outcome
 
@@ -58,18 +57,6 @@ def test_what_shows_too_little_is_unknown(one: Scaled, expected: str) -> None:
     finding = judged(one, on="cpu")
     assert finding.outcome is U
     assert expected in finding.message
-
-
-def test_criterion_gets_its_own_finding() -> None:
-    task = a_task(scaling=[ASKED])
-    found = list(CHECK.judge(task, evidence(Scaling(how="", seen=(seen(),)))))
-    assert [f.check for f in found] == [check.id for check in CHECK.plan(task)]
-    assert [f.criterion for f in found] == [None, "AC1"]
-
-
-def test_no_evidence_is_unknown() -> None:
-    task = a_task(scaling=[ASKED])
-    assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
 
 
 def test_section_tells_of_each_size() -> None:

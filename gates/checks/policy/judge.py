@@ -42,12 +42,15 @@ class Mode(StrEnum):
 
 
 class Goalposts(Evidence):
-    """What was made lower since the base: its name, the merge base's commit, the moves, and what was not compared."""
+    """What was made lower since the base: its name, the merge base's commit, the moves, and what was not compared.
+
+    `by_base` says whether the base judges in the place of the change (`--policy-from`).
+    """
 
     base: str
     commit: str
     mode: Mode
-    policy: str = ""
+    by_base: bool = False
     is_new: bool = False
     moves: tuple[Move, ...]
     unread: tuple[str, ...]
@@ -66,7 +69,7 @@ class Goalposts(Evidence):
             base=printable(found.name),
             commit=found.commit,
             mode=Mode(context.goalposts or was.settings.goalposts),
-            policy=context.policy,
+            by_base=context.policy is not None,
             is_new=was.task is None and not unread,
             moves=made,
             unread=tuple(dict.fromkeys(map(printable, (*unread, *states.skipped)))),
@@ -202,7 +205,7 @@ def stops(move: Move, seen: Goalposts) -> bool:
     """Return whether a move stops the change: not where the base judges in its place."""
     if seen.mode is Mode.LIST:
         return False
-    if seen.policy:  # tests and their settings are those of the work tree all the same
+    if seen.by_base:  # tests and their settings are those of the work tree all the same
         return seen.mode is Mode.ALL and move.part in OF_THE_CODE
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 

@@ -54,9 +54,11 @@ def moved(part: Part, what: str, before: object, after: object, place: Location 
 
 def shown(value: object) -> str:
     """Return a value in one line, cut where it is long."""
-    if value is None:
-        return "none"
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, dict):
+        value = ", ".join(f"{name}: {getattr(item, 'name', item)}" for name, item in value.items()) or None
+    elif isinstance(value, tuple | list):
+        value = " ".join(str(part) for part in value if part not in {None, ""})
+    text = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     line = printable(" ".join(text.split()))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
@@ -258,8 +260,8 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
         lower = (old is None) == (key in TOLERANCES)
         return Part.BAR if lower else None, key, "exact" if old is None else old, "removed" if new is None else new
     if key in DEMANDS:
-        return Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed"
-    return Part.CHANGED, key, _words(old), _words(new)
+        return Part.CHANGED if new else Part.BAR, key, old, new or "removed"
+    return Part.CHANGED, key, old, new
 
 
 def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where) -> Iterator[Move]:
@@ -350,14 +352,6 @@ def _said(item: Model) -> dict[str, Any]:
 
 def _is_models(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and isinstance(value[0], Model)
-
-
-def _words(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {getattr(item, 'name', item)}" for name, item in value.items()) or "none"
-    if isinstance(value, tuple | list):
-        return " ".join(str(part) for part in value if part not in {None, ""})
-    return "none" if value is None else str(value)
 
 
 def _states_result(one: Model) -> bool:

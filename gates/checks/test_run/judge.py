@@ -188,10 +188,8 @@ def _said(run: PytestRun) -> str:
     lines = [line.removeprefix(INTERNAL).rstrip() for line in text.splitlines() if line.startswith(INTERNAL)]
     frames = [number for number, line in enumerate(lines) if line.lstrip().startswith('File "')]
     after = lines[frames[-1] + 1 :] if frames else []  # what an exception says may go on for many lines
-    if raised := next((line.strip() for line in after if line and not line[1:].startswith(" ")), ""):
-        return raised[:300]
-    refused = [line.strip() for line in ended.stderr.tail.splitlines() if "error: " in line]
-    return refused[-1][:300] if refused else ended.last_words.strip("= ")
+    raised = next((line.strip() for line in after if line and not line[1:].startswith(" ")), "")
+    return raised[:300] or ended.last_words.strip("= ")
 
 
 def _tests(run: PytestRun) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from gates.check import Said
 from gates.evidence.recorded_orders import BACKWARD, ENDS, Happened
 from gates.evidence.recorded_step import Compared, Recorded, StepRecording
 from gates.model import Level, Outcome
-from gates.task.probes import Need
+from gates.task.task import Need
 
 HALF = {"float16", "bfloat16"}
 # By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.

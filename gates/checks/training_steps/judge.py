@@ -9,7 +9,7 @@ from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
 from gates.model import Level, Outcome, Row, Severity, as_rules
-from gates.task.probes import Need, TrainingStep
+from gates.task.task import Need, TrainingStep
 
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow

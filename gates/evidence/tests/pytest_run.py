@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from gates.check import Derived, Earlier, EvidenceSet
+from gates.check import Earlier, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.asking import HERE
 from gates.child.probing import Entry, Question, read_entries
@@ -45,7 +45,7 @@ class Repeat(Model):
     running: tuple[str, ...] = ()
 
 
-class PytestRun(Derived):
+class PytestRun(Evidence):
     """Everything that the witnesses of one pytest run said, and where they contradict each other.
 
     `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one. `packages` are the

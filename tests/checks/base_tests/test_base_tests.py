@@ -10,7 +10,7 @@ from building import a_context, a_run, a_task, evidence, pytest_options, written
 from gates.check import EvidenceSet
 from gates.checks.base_tests import BaseTests, judge
 from gates.commands.preflight import follow_moved
-from gates.model import Finding, Outcome
+from gates.model import Finding, Outcome, PolicyRevision
 from gates.task import loading as spec
 from gates.task.task import Task
 
@@ -67,7 +67,7 @@ def judged(
     written(root, change)
     committed(root, "change")
     asked = follow_moved(spec.load(root / "tasks/T1.yaml", root), root, "main")
-    context = replace(a_context(root), policy="main")
+    context = replace(a_context(root), policy=PolicyRevision(revision="main", commit="c" * 40))
     seen = evidence(a_run())
     seen.collect(BaseTests, asked, context)
     tests = seen.get(BaseTests)
@@ -99,7 +99,7 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     (passed,) = judge(naming, evidence(tests, a_run()))
     assert (passed.outcome, "9 that fail are named" in passed.message) == (Outcome.PASSED, True)
     for stood, blocks in (((), False), (("AC1",), True)):  # a criterion that is new may promise something else
-        without_a_policy = tests.model_copy(update={"policy": "", "stood": stood})
+        without_a_policy = tests.model_copy(update={"by_base": False, "stood": stood})
         found = list(judge(task, evidence(without_a_policy, a_run())))
         assert {(each.outcome, each.blocks) for each in found} == {(Outcome.FAILED, blocks)}
 

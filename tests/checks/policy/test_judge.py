@@ -29,20 +29,20 @@ def test_lowered_bar_is_named_before_and_after() -> None:
 
 
 STOPS = {
-    (Mode.BAR, ""): {Part.BAR},
-    (Mode.ALL, ""): set(Part) - {Part.CHANGED},
-    (Mode.LIST, ""): set(),
-    (Mode.BAR, "main"): set(),
-    (Mode.ALL, "main"): {Part.TESTS, Part.SETTINGS},
-    (Mode.LIST, "main"): set(),
+    (Mode.BAR, False): {Part.BAR},
+    (Mode.ALL, False): set(Part) - {Part.CHANGED},
+    (Mode.LIST, False): set(),
+    (Mode.BAR, True): set(),
+    (Mode.ALL, True): {Part.TESTS, Part.SETTINGS},
+    (Mode.LIST, True): set(),
 }
 
 
 @pytest.mark.parametrize("part", Part)
-@pytest.mark.parametrize(("mode", "policy"), STOPS)
-def test_what_stops_a_change_follows_from_who_judges(mode: Mode, policy: str, part: Part) -> None:
-    stops = part in STOPS[mode, policy]
-    assert verdict(unmoved(a_move(part), mode=mode, policy=policy)) is (Decision.BLOCK if stops else Decision.PASS)
+@pytest.mark.parametrize(("mode", "by_base"), STOPS)
+def test_what_stops_a_change_follows_from_who_judges(mode: Mode, by_base: bool, part: Part) -> None:
+    stops = part in STOPS[mode, by_base]
+    assert verdict(unmoved(a_move(part), mode=mode, by_base=by_base)) is (Decision.BLOCK if stops else Decision.PASS)
 
 
 def test_missing_history_is_unknown_and_neither_stops_nor_speaks_for_the_change() -> None:

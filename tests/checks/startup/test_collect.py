@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from building import a_context, a_task, written
 
-from gates.checks.startup.collect import Imported, Startup
+from gates.checks.startup import Imported, Startup
 from gates.model import Outcome
 
 BACKEND = """\
@@ -136,7 +136,7 @@ def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
 
 
 def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gates.checks.startup.collect.MODULE_LIMIT_S", 1.0)
+    monkeypatch.setattr("gates.checks.startup.MODULE_LIMIT_S", 1.0)
     found = seen(tmp_path, {"pkg/slow.py": "import time\ntime.sleep(60)\n", "pkg/zebra.py": ""})
     assert endings(found) == {"pkg": Outcome.PASSED, "pkg.slow": Outcome.UNKNOWN, "pkg.zebra": Outcome.PASSED}
 

@@ -5,8 +5,7 @@ from building import a_task, evidence
 from covering import a_module, started
 
 from gates.check import Evidence, EvidenceSet
-from gates.checks.startup.collect import Built, Startup
-from gates.checks.startup.judge import judge, plan
+from gates.checks.startup import Built, Startup, judge, plan
 from gates.model import Finding, Location, Outcome, Severity
 from gates.render._views import causes
 

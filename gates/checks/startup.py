@@ -1,27 +1,27 @@
-"""Whether the package builds, and whether each module of the implementation imports by itself.
+"""Does the package come to life by itself: does it build, does each module of the implementation import?
 
 A wheel is built of a copy by the library `build`, without network; where that fails, by pip, which may get a backend.
 """
 
-import re
 import shutil
 import sys
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from gates.check import Evidence
+from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.probing import Probe
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.model import Location, Model, Outcome
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
 from gates.project.copies import copy_project
 from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
+from gates.report import Section
 from gates.task.task import Task
 from gates.words import printable
 
@@ -57,7 +57,7 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]
         ended = process.run(cmd, cwd=Path(cwd or source), timeout_s=context.timeout_s, log=log, env=env)
         runs.append(ended.model_copy(update={"argv": ("python", "-m", "build", "--wheel", "--no-isolation")}))
         if ended.exit_code != 0:
-            raise OSError(f"{ended.ended}: {_error_in(ended)}")
+            raise OSError(f"{ended.ended}: {ended.last_words}")
 
     try:
         source = copy_project(context.root, whole, copies=1)
@@ -120,13 +120,6 @@ def _line(error: BaseException) -> str:
     """Return what an error says first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return printable(lines[0])[:300]
-
-
-def _error_in(ended: ProcessRun) -> str:
-    """Return the line of a backend's output that names the error: advice often comes after it."""
-    lines = [line.strip() for line in ended.stderr.tail.splitlines()]
-    named = [line for line in lines if re.match(r"(error|[\w.]*(Error|Exception)): ", line)]
-    return named[-1][:300] if named else ended.last_words
 
 
 MODULE_LIMIT_S = 60.0
@@ -194,3 +187,97 @@ def _why_not(path: Path, context: Context) -> str:
     if base == path.parent and base not in {context.root, context.root / "src"}:
         return "it lies in no package"
     return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
+
+
+BUILT = {Outcome.PASSED: "built", Outcome.FAILED: "failed", Outcome.UNKNOWN: "not seen"}
+
+
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell build and imports."""
+    seen = evidence.get(Startup)
+    if seen is None:
+        yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
+        return
+    built = seen.build
+    imported = sum(module.ending is Outcome.PASSED for module in seen.modules)
+    by = f" ({built.backend})" if built.backend else ""
+    facts = (
+        ("Build", f"{BUILT.get(built.ending, 'no package')}{by}: {built.problem or built.wheel}"),
+        ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
+        ("Not imported", ", ".join(seen.aside[:10]) or "-"),
+    )
+    yield Section(title="Build and Start-up", facts=facts)
+
+
+RAW = "Startup.json"
+
+RULES = as_rules(
+    EX007="The package builds. A wheel is built of a copy by the installed backend, else by one that pip gets. A "
+    "build that fails both ways is high. A backend that is not installed is unknown.",
+    EX008="Each module imports by itself. Each module is imported in its own process. Syntax errors, undefined names, "
+    "cycles and missing modules of the project are high. Needs of something that is not here or of another platform "
+    "are listed.",
+)
+
+
+def plan(_task: Task) -> Iterator[Planned]:
+    """Plan the build and the imports."""
+    yield Planned(id="build", title="The package builds", level=Level.SHOULD)
+    yield Planned(id="imports", title="Each module imports by itself", level=Level.SHOULD)
+
+
+BUILD = About(rule="EX007", check="build", evidence=RAW)
+IMPORTS = About(rule="EX008", check="imports", evidence=RAW)
+
+
+def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge what was seen of build and imports."""
+    seen = evidence.get(Startup)
+    if seen is None:
+        yield from (
+            _unseen(a, f"It was not seen starting up: {evidence.why_missing(Startup)}") for a in (BUILD, IMPORTS)
+        )
+    else:
+        yield _build(seen)
+        yield from _imports(seen)
+
+
+def _build(seen: Startup) -> Finding:
+    built, about = seen.build, BUILD.but(level=Level.SHOULD, actual=BUILT.get(seen.build.ending, "no package"))
+    if built.ending is Outcome.UNKNOWN:
+        return _unseen(BUILD, f"The package was not built: {built.problem}")
+    if built.ending is Outcome.NOT_APPLICABLE:
+        return about.not_asked(f"There is no package to build: {built.problem}.")
+    if built.ending is Outcome.PASSED:
+        return about.passed(f"{built.backend} built {built.wheel}.")
+    about = about.but(severity=Severity.MEDIUM if built.compiled else Severity.HIGH, expected="a wheel")
+    about = about.but(location=Location(path="pyproject.toml") if built.backend else None)
+    about = about.but(impact="Nobody can install this version.", command="python -m pip wheel --no-deps .")
+    message = f"{built.backend} built no wheel: {built.problem}"
+    return about.failed(message, "Fix what the backend names.", evidence="startup/build.stderr.txt")
+
+
+def _imports(seen: Startup) -> Iterator[Finding]:
+    about = IMPORTS.but(level=Level.SHOULD, expected="imported")
+    amiss = [module for module in seen.modules if module.ending is not Outcome.PASSED]
+    for module in amiss:
+        message, place = f"{module.name} {module.why}", {"location": module.location, "subject": module.name}
+        own = about.but(severity=Severity.HIGH, actual=module.error, cause=module.error, **place)
+        own = own.but(impact="Whoever imports it first meets this error.", command=f"python -c 'import {module.name}'")
+        broken = module.ending is Outcome.FAILED
+        yield own.failed(message, "Fix the import.") if broken else _unseen(IMPORTS, message, **place)
+    if seen.problem:
+        yield _unseen(IMPORTS, seen.problem, subject="unreached")
+    elif not amiss:
+        count = len(seen.modules)
+        message, own = f"{count} modules import by themselves", about.but(actual=f"{count} imported")
+        none = "The implementation holds no module of a package."
+        yield own.passed(f"{message}.") if count else own.not_asked(none)
+
+
+def _unseen(about: About, message: str, **own: object) -> Finding:
+    fix = "Install what it needs, or run it where that is installed."
+    return about.unknown(message, fix, level=Level.ADVISORY, actual="not seen", **own)
+
+
+CHECK = Check("startup", "execution", 40, RULES, (Startup,), plan, judge, page)
