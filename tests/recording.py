@@ -60,8 +60,8 @@ def happened(*words: str, turns: int = 2, **facts: Any) -> tuple[Happened, ...]:
 
 def an_attempt(**changes: Any) -> Attempt:
     """A step that was taken with float32 parameters."""
-    facts: dict[str, Any] = {"location": PLACE, "optimizer": 1, "scaler": 1, "skipped": False, "lr": (0.1,),
-                             "scale": 1024.0, "params": ("float32",)}  # fmt: skip
+    facts: dict[str, Any] = {"location": PLACE, "optimizer": 1, "scaler": 1, "skipped": False, "moved": True,
+                             "lr": (0.1,), "scale": 1024.0, "params": ("float32",)}  # fmt: skip
     return Attempt.model_validate({**facts, **changes})
 
 

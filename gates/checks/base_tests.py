@@ -226,10 +226,11 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]
     unseen: dict[Criterion | None, list[BaseTest]] = {}
     for one in open_:
-        criterion = _criterion(task, one, run)
+        criteria = _criteria(task, one, run)
         if one.at_base == "passed":
-            yield _broken(one, criterion, seen)
-        else:
+            yield from _broken(one, criteria, seen)
+            continue
+        for criterion in criteria:
             unseen.setdefault(criterion, []).append(one)
     yield from (_undecided(criterion, some, seen) for criterion, some in unseen.items())
     if not open_:
@@ -238,22 +239,26 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")
 
 
-def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
-    """Return the criterion that a test of the base stands for: by its path, or by a marker, of the base or of today."""
-    for criterion in task.criteria:
+def _criteria(task: Task, one: BaseTest, run: PytestRun | None) -> list[Criterion | None]:
+    """Return the criteria that a test of the base stands for: by its path, or by a marker, of the base or of today."""
+
+    def holds(criterion: Criterion) -> bool:
         own = {test.function for test in tests_of(task, criterion, run)} if run else set()
         marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
-        if marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests):
-            return criterion
-    return None
+        return marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests)
+
+    return [*filter(holds, task.criteria)] or [None]
 
 
-def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
-    why, name = f": {one.message}" if one.message else "", criterion.id if criterion else "a criterion"
+def _broken(one: BaseTest, criteria: Sequence[Criterion | None], seen: BaseTests) -> Iterator[Finding]:
+    why, names = f": {one.message}" if one.message else "", " or ".join(each.id for each in criteria if each)
     message = f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}"
     named = f'`changes: ["{function_of(one.id)}"]`'
-    fix = f"Keep what it promised; where the change of behaviour is meant, let {name} name it: {named}."
-    return _at_level(criterion, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
+    fix = (
+        f"Keep what it promised; where the change of behaviour is meant, let {names or 'a criterion'} name it: {named}."
+    )
+    for each in criteria:
+        yield _at_level(each, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
 
 
 def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:

@@ -9,7 +9,7 @@ from typing import Self
 
 from gates.check import About, Check, Evidence, EvidenceSet, for_criteria
 from gates.child import process
-from gates.child.probing import Entry, Probe, Probed, advice_on, crash_of, written
+from gates.child.probing import Probe, Probed, advice_on, crash_of, written
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -23,7 +23,6 @@ from gates.task.task import EntryPoint, Task
 from gates.words import first_of, printable
 
 TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
-CALLED = "main"
 NO_RESULT = ("error", "errors", "skipped")  # a number under such a key is a count or a measure
 SAYS_FAILED = re.compile(r"(?:[\w ]{1,30}[:=]\s*)?(?:BLOCK|BLOCKED|FAIL|FAILED)(?:\s*(?:[:!.(-]|$))(?!\s*0\b)")
 
@@ -32,8 +31,8 @@ class EntryRun(Model):
     """One entry point: how it ended; for a crash the exception and the innermost line in the project.
 
     `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
-    callable returned, as `repr` shows it, cut to a bounded length, and `exit_code` what a console script makes of it.
-    `no_result` says why one that ended well came to nothing: what it returned or wrote says so.
+    callable returned, as `repr` shows it, cut to a bounded length. `no_result` says why one that ended well came to
+    nothing: what it returned or wrote says so.
     """
 
     index: int
@@ -44,7 +43,6 @@ class EntryRun(Model):
     error: str = ""
     function: str = ""
     returned: str | None = None
-    exit_code: int | None = None
     no_result: str = ""
 
 
@@ -73,7 +71,8 @@ def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
 def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
     name, limit, seen = entry.name, entry.timeout_s or context.timeout_s, Probed()
     if entry.call:
-        probe, asked = Probe(context, folder, import_roots(task, context)), {"call": entry.call, "args": entry.args}
+        probe = Probe(context, folder, import_roots(task, context))
+        asked = {"call": entry.call, "args": entry.args, "script": entry.call in scripts_of(context.root)}
         seen = probe.ask("calculating:once", f"{index}", asked, limit, threads=None)
     else:
         argv = context.argv(entry.run or (), out=str(folder / f"{index}.out"))
@@ -95,7 +94,6 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         problem=problem,
         **raised,
         returned=str(returned["text"]) if returned else None,
-        exit_code=exit_code_of(entry.call or "", returned or {}, context.root),
         no_result=printable(_no_result(str((returned or {}).get("text", "")), wrote)) if clean_end else "",
     )
 
@@ -114,17 +112,6 @@ def _no_result(returned: str, written: str) -> str:
             return f"it returned None for {', '.join(map(str, value))}"
     said = next((line.strip() for line in written.splitlines() if SAYS_FAILED.match(line.strip())), "")
     return f"its output says {said!r}" if said else ""
-
-
-def exit_code_of(call: str, returned: Entry, root: Path) -> int | None:
-    """Return what the process of a console script would end with; `None` for a callable that need not be one.
-
-    A function that is called `main` and returns a whole number returns an exit code by convention; of one that
-    `pyproject.toml` names as a script, `sys.exit` takes 0, `None` and `False` for success, and nothing else.
-    """
-    status, is_number = returned.get("status"), bool(returned.get("number"))
-    is_script = call in scripts_of(root) or (is_number and call.partition(":")[2] == CALLED)
-    return status if is_script and isinstance(status, int) else None
 
 
 def scripts_of(root: Path) -> set[str]:

@@ -21,7 +21,7 @@ ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
 
 
 class Attempt(Model):
-    """One step of an optimizer, taken or left out (`skipped`), and what it was taken with.
+    """One step of an optimizer, taken or left out (`skipped`), whether it moved a parameter, and what it began with.
 
     `window` counts the updates of its scaler before it: steps of one window have one loss scale.
     """
@@ -30,6 +30,7 @@ class Attempt(Model):
     optimizer: int
     scaler: int | None = None
     skipped: bool
+    moved: bool
     window: int | None = None
     lr: tuple[float | None, ...] = ()
     scale: float | None = None

@@ -109,7 +109,8 @@ def test_what_cannot_be_compared_is_said_to_be_unknown(seen: Mapping[str, list[F
 
 
 def test_gradients_and_overflow_of_the_recipe_are_seen(seen: Mapping[str, list[Finding]]) -> None:
-    assert all("gradients" in passed(seen[name]) for name in ("checkpointed", "loss_inside", "awaited", "late_norm"))
+    names = ("checkpointed", "loss_inside", "awaited", "late_norm", "sharpness_aware")
+    assert all("gradients" in passed(seen[name]) for name in names)
     assert passed(seen["recipe"]) == {"run", "order", "precision", "gradients", "parameters", "overflow"}
 
 

@@ -203,9 +203,10 @@ def test_overflow_that_was_made_finite_is_not_handled(swallowed: bool, outcome: 
 
 
 @pytest.mark.parametrize(
-    ("needs", "run"),
-    [("autocast", a_recorded(events=happened(*ORDER, products={}))), ("overflow", a_recorded(attempts=()))],
-)
+    ("needs", "run"),  # the last one moves nothing
+    [("autocast", a_recorded(events=happened(*ORDER, products={}))), ("overflow", a_recorded(attempts=())),
+     ("autocast", a_recorded(attempts=(an_attempt(moved=False),)))],
+)  # fmt: skip
 def test_criterion_is_inconclusive_where_what_is_needed_did_not_pass(needs: str, run: Recorded) -> None:
     seen = recorded(run).model_copy()
     step = seen.seen[0].model_copy(update={"overflow": None})

@@ -435,3 +435,21 @@ def gradients_differentiated() -> None:
         scaler.scale(loss + torch.stack([grad.square().sum() for grad in grads]).sum()).backward()
         scaler.step(optimizer)
         scaler.update()
+
+
+def sharpness_aware() -> None:
+    for model, optimizer in plain_steps():
+        torch.manual_seed(0)
+        loss_of(model).backward()
+        before = [param.detach().clone() for param in model.parameters()]
+        for param in model.parameters():
+            assert param.grad is not None
+            param.data += 0.5 * param.grad
+        optimizer.zero_grad()
+        torch.manual_seed(0)
+        loss_of(model).backward()
+        with torch.no_grad():
+            for param, old in zip(model.parameters(), before, strict=True):
+                param.copy_(old)
+            optimizer.step()
+        optimizer.zero_grad()

@@ -59,9 +59,10 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         what = f"{ended}: {run.error or left or run.process.last_words}"
         told, impact = f"The training step does not run to its end: {what}", "Training crashes here, on a CPU."
         yield Said(Outcome.FAILED, told, ended, run.crash, "it returns", impact, "Fix the crash.")
-    elif not run.attempts:
-        fix = "Name a callable that takes some steps."
-        yield unknown("No step of a torch optimizer was seen in the training step.", "0 steps", remediation=fix)
+    elif not any(attempt.moved for attempt in run.attempts):
+        told = "No step of a torch optimizer that moved a parameter was seen in the training step."
+        fix = "Name a callable that takes some steps, with an optimizer of the parameters that it trains."
+        yield unknown(told, f"{len(run.attempts)} steps", remediation=fix)
     else:
         taken = sum(not attempt.skipped for attempt in run.attempts)
         extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""

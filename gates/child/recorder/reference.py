@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .observing import Reached, Scene, held, is_finite
+from .observing import Reached, Scene, held, is_finite, same
 
 STEPS = 3
 CALLS = 64
@@ -26,12 +26,13 @@ SECOND = "it differentiates gradients (create_graph=True); second derivatives ha
 
 @dataclass(eq=False)
 class Kept:
-    """A call of a module: what it was called with, what it returned, what a backward pass brought to that."""
+    """A call of a module: its parameters then, what it was called with and returned, what a backward pass brought."""
 
     module: nn.Module
     random: Tensor
     args: tuple[object, ...] = ()
     kwargs: dict[str, object] = field(default_factory=dict)
+    params: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     gradients: dict[int, Tensor] = field(default_factory=dict)
     precision: str = "float64"
@@ -45,6 +46,7 @@ class Reference:
         self._calls: list[Kept] = []
         self._next: Kept | None = None
         self._scale, self._by_hand = 1.0, 1.0
+        self._copies: dict[int, Tensor] = {}
         self._compared: set[int] = set()
         self._done: dict[int, int] = {}
         self._why_not = ""
@@ -70,12 +72,20 @@ class Reference:
         if kept is None or kept.module is not module:
             return
         kept.args, kept.kwargs = tree_map(_kept, args), tree_map(_kept, kwargs)
+        kept.params = [self._as_it_is(param) for param in module.parameters()]  # a step may follow, as SAM's first one
         found = _tensors(output)
         kept.outputs = [leaf.detach().clone() for leaf in found]
         for index, leaf in enumerate(found):
             if leaf.requires_grad and leaf.grad_fn is not None:
                 leaf.register_hook(partial(self._brought, kept, index))  # type: ignore[no-untyped-call]  # as torch has it
         self._calls.append(kept)
+
+    def _as_it_is(self, param: Tensor) -> Tensor:
+        """Return a copy of a parameter: the last one, where it is the same still."""
+        last = self._copies.get(id(param))
+        if last is None or not same(param.detach(), last):
+            last = self._copies[id(param)] = param.detach().clone()
+        return last
 
     def _brought(self, kept: Kept, index: int, grad: Tensor) -> None:
         if ("backward", 0) not in self._scene.here.active:  # `autograd.grad`, which leaves no gradient anywhere
@@ -123,7 +133,8 @@ class Reference:
         facts: dict[str, Any] = {"optimizer": self._scene.number(optimizer), "when": when, "by_hand": self._by_hand}
         why = self._why_not or (SECOND if self._scene.here.differentiated else "")
         try:
-            facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
+            with torch.enable_grad():  # which a step is mostly taken without
+                facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
         except Exception as error:  # noqa: BLE001  # a module that cannot be copied or called again
             why = f"the module cannot be computed again: {type(error).__name__}: {error}"[:300]
         self._scene.tell("reference", **{"why_not": why, **facts})
@@ -223,6 +234,8 @@ def _called(kept: Kept, dtype: torch.dtype) -> tuple[nn.Module, list[Tensor]]:
     """Call a copy of the module in another dtype, outside of autocast, with the same random numbers."""
     plain = getattr(kept.module, "_orig_mod", kept.module)  # compiled again for one call, it would take long
     twin: nn.Module = copy.deepcopy(plain).to(dtype)
+    for param, its in zip(kept.params, twin.parameters(), strict=True):
+        its.data.copy_(param)
     for module in twin.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):  # noqa: SLF001
             hooks.clear()  # a hook of the project's would be told of a call that it does not know
@@ -230,7 +243,7 @@ def _called(kept: Kept, dtype: torch.dtype) -> tuple[nn.Module, list[Tensor]]:
     def wide(leaf: object) -> object:
         return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
 
-    with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+    with torch.random.fork_rng(devices=[]), torch.autocast("cpu", enabled=False):
         torch.set_rng_state(kept.random)
         output = twin(*tree_map(wide, kept.args), **tree_map(wide, kept.kwargs))
     return twin, _tensors(output)

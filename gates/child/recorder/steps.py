@@ -89,27 +89,27 @@ class Steps:
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         optimizer = self._scene.known(optimizer)
-        self._before_step[id(optimizer)] = copied(optimizer)
         self._ready(optimizer, scaler)
         self._tell("step", scaler, optimizer)
         self._scene.let_know("before_step", optimizer)
 
     def _ready(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
         """Take down what an optimizer is about to step with."""
+        self._before_step[id(optimizer)] = copied(optimizer)
         params = sorted({dtype_name(param.dtype) for param in held(optimizer) if param.requires_grad})
         state = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
         self._states[id(optimizer)] = state
         self._scene.let_know("ready", optimizer)
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
-        """Take a step for left out where no parameter moved by gradients that are not finite."""
-        optimizer = self._scene.known(optimizer)
-        moved = changed(self._before_step.pop(id(optimizer), []))
-        self._attempt(optimizer, scaler, skipped=not (moved or has_finite_gradients(optimizer)))
+        self._attempt(self._scene.known(optimizer), scaler)
 
-    def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
+    def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
+        """Tell of a step; a scaler left it out where no parameter moved by gradients that are not finite."""
         scene, state = self._scene, self._states.pop(id(optimizer), {})
         number, window = scene.number(optimizer), self._windows[scaler] if scaler else None
+        state["moved"] = bool(changed(self._before_step.pop(id(optimizer), [])))
+        skipped = scaler is not None and not (state["moved"] or has_finite_gradients(optimizer))
         scene.tell("attempt", optimizer=number, scaler=scaler, window=window, skipped=skipped, **state)
         scene.let_know("after_step", optimizer)
         scene.attempts += 1
@@ -146,7 +146,7 @@ class Steps:
         if self._within_scaler() or id(optimizer) not in self._states:
             return
         self._scene.tell("plain_step", optimizer)
-        self._attempt(optimizer, None, skipped=False)
+        self._attempt(optimizer, None)
 
     def _within_scaler(self) -> bool:
         return any(word == "step" for word, _ in self._scene.here.active)

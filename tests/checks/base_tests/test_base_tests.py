@@ -205,6 +205,15 @@ def test_a_named_test_that_was_moved_and_weakened_or_its_helper_stands_for_its_c
     assert [(each.outcome, each.criterion, each.blocks) for each in found] == [(Outcome.FAILED, "AC1", True)]
 
 
+def test_a_test_stands_for_every_criterion_that_names_it(tmp_path: Path) -> None:
+    advised = TASK.replace(
+        "  - id: AC1", "  - {id: AC0, text: It is fast, level: advisory, tests: [tests]}\n  - id: AC1"
+    )
+    change = {"pkg/core.py": BROKEN, "tests/test_core.py": WEAKENED["rows_are_deleted"]}
+    found, _, _ = judged(tmp_path, change, {**BASE, "tasks/T1.yaml": advised})
+    assert [(each.criterion, each.blocks) for each in found] == [("AC0", False), ("AC1", True)]
+
+
 def test_without_a_history_it_is_unknown_and_asks_nothing() -> None:
     (unseen,) = judge(a_task(), EvidenceSet(why="no history"))
     assert (unseen.outcome, unseen.leaves_open) == (Outcome.UNKNOWN, False)

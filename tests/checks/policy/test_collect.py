@@ -350,12 +350,15 @@ def test_mode_comes_from_the_base_and_not_from_the_change(tmp_path: Path) -> Non
     assert (found.mode, [str(m) for m in found.moves]) == (Mode.ALL, ["[tool.gates] goalposts: all -> list"])
 
 
-def test_code_that_lies_beside_its_tests_is_no_policy_and_a_new_conftest_is(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p", {"tasks/T1.yaml": TASK_FILE.replace("tests: [tests]", "tests: [pkg/tests]")})
-    written(project, {"pkg/tests/a.md": "1", "pkg/core.py": "x = 1\n"})
+def test_code_beside_its_tests_is_no_policy_and_what_the_task_runs_and_a_new_conftest_are(tmp_path: Path) -> None:
+    probed = 'edge_cases: [{name: one, call: "in.probes:ask", expected: 1, criteria: [AC1]}]\n'
+    task = TASK_FILE.replace("tests: [tests]", "tests: [pkg/tests]") + probed
+    beside = ("pkg/tests/a.md", "pkg/core.py", "in/probes.py", "bench.py", "other.py")
+    project = a_project(tmp_path / "p", {"tasks/T1.yaml": task, **dict.fromkeys(beside, "x = 1\n")})
     committed(project)
-    written(project, {"pkg/tests/a.md": "2", "pkg/core.py": "x = 2\n", "pkg/conftest.py": "y = 1\n"})
-    assert told(project) == ["file pkg/tests/a.md: that of the base -> changed", "file pkg/conftest.py: none -> there"]
+    written(project, {**dict.fromkeys(beside, "x = 2\n"), "pkg/conftest.py": "y = 1\n"})
+    listed = [f"file {name}: that of the base -> changed" for name in ("bench.py", "in/probes.py", "pkg/tests/a.md")]
+    assert told(project) == [*listed, "file pkg/conftest.py: none -> there"]
 
 
 def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:
