@@ -40,7 +40,7 @@ class Ema:
     @torch.no_grad()
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
-        weight = (1.0 - found_inf).mul_(1.0 - self.decay)
+        weight = torch.rsub(found_inf, 1.0 - self.decay, alpha=1.0 - self.decay)
         params = [_wide(param) for param in self.params] if self._narrow else self.params
         torch._foreach_lerp_(self.averages, params, [weight] * len(params))
 

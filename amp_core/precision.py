@@ -1,8 +1,8 @@
 """The precision that training runs in: the names it has, and how a request becomes one that the device can keep."""
 
 import difflib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,8 +87,7 @@ def _multiplies_in_fp8(module: nn.Module, _name: str) -> bool:
     return type(module) is nn.Linear and module.in_features % 16 == 0 == module.out_features % 16
 
 
-@contextmanager
-def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
+def float32_products(device_type: str, *, rounded: bool) -> AbstractContextManager[None]:
     """Have float32 products, convolutions and recurrent layers rounded to TF32 or exact for a block.
 
     It is set by the interface that the installed torch wants, and what was found is put back.
@@ -96,16 +95,27 @@ def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
     places = _FLOAT32_SETTINGS.get(device_type, ())
     exact = (_EXACT, _UNSET) if device_type == "cpu" else (_EXACT,)  # a CPU rounds nothing unless it is told to
     wanted = (_ROUNDED,) if rounded else exact
-    changed = [(place, value) for place in places if (value := getattr(place, _SETTING)) not in wanted]
-    for place, _ in changed:
-        setattr(place, _SETTING, wanted[0])
+    others = [(place, value) for place in places if (value := _read(place)) not in wanted]
+    return _set_to(wanted[0], others) if others else nullcontext()
+
+
+@contextmanager
+def _set_to(wanted: str | bool, found: Sequence[tuple[Any, str | bool]]) -> Iterator[None]:
+    for place, _ in found:
+        setattr(place, _SETTING, wanted)
     try:
         yield
     finally:
-        for place, value in changed:
+        for place, value in found:
             setattr(place, _SETTING, _UNSET)  # a setting that was inherited goes on following what it inherits from
             if getattr(place, _SETTING) != value:
                 setattr(place, _SETTING, value)
+
+
+def _read(place: Any) -> str | bool:  # noqa: ANN401  a module of torch's settings
+    here = hasattr(type(place), _SETTING)  # else a plain look-up fails first, which takes microseconds in each step
+    found: str | bool = getattr(place, _SETTING) if here else place.__getattr__(_SETTING)
+    return found
 
 
 _BACKENDS: Any = torch.backends  # its settings are made at import, which no type declares

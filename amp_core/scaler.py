@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,6 +23,13 @@ class ScaleState:
     scale: float
     applied: int
     skipped: int
+
+
+class Mark(NamedTuple):
+    """Whether a step is taken, a scalar on the device: `good`, a truth value, and `bad`, float32 as kernels want it."""
+
+    good: Tensor
+    bad: Tensor
 
 
 def refuse_foreign_state(state: Mapping[str, Any]) -> None:
@@ -78,19 +85,19 @@ class LossScaler(torch.amp.GradScaler):
         self.max_scale = max_scale
         self.max_consecutive_skips = max_consecutive_skips
         self.across = across
-        wide = torch.float32 if self.device.type == "mps" else torch.float64
-        self.skipped = torch.zeros((), dtype=wide, device=self.device)
-        self.found_inf = torch.zeros((), device=self.device)
+        self.applied = torch.zeros((), dtype=torch.int64, device=self.device)  # steps that were applied
         self.attempts = 0  # steps with gradients, applied or skipped
+        self._zero, self._one = torch.tensor([0.0, 1.0], device=self.device)
+        self.found_inf = self._zero
         self._skipped_in_a_row = torch.zeros((), device=self.device)
-        self._marks: dict[int, Tensor] = {}  # by optimizer: 1 where its step is bad, else 0
+        self._marks: dict[int, Mark] = {}  # by optimizer
         self._stepped: set[int] = set()
         self._has_gradients = False
 
     @property
-    def applied(self) -> Tensor:
-        """Return the number of steps that were applied, a float scalar on the device."""
-        return self.attempts - self.skipped
+    def skipped(self) -> Tensor:
+        """Return the number of steps that were skipped, a scalar on the device."""
+        return self.attempts - self.applied
 
     @property
     def loss_scale(self) -> Tensor:
@@ -115,13 +122,11 @@ class LossScaler(torch.amp.GradScaler):
         Finite gradients can have an infinite norm; clipping by it would turn them into zeros, and weight decay
         and moments would move on nothing.
         """
-        bad = torch.sub(norms.total, norms.total).ne_(0.0)  # inf - inf and NaN - NaN are NaN, which is not zero
-        if bad.dtype is not torch.float32:  # of a float64 model: fused optimizers take no other mark
-            bad = bad.float()
+        mark = self._mark(norms.total < math.inf)  # NaN is not
         if self.across is not None:
-            bad = self.across(bad)
+            mark = self._mark(self.across(mark.bad) == 0.0)
         for optimizer in optimizers:
-            self._marks[id(optimizer)] = bad
+            self._marks[id(optimizer)] = mark
         self._has_gradients = self._has_gradients or bool(norms.params)
 
     def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> float | None:  # noqa: ANN401  as torch
@@ -138,7 +143,7 @@ class LossScaler(torch.amp.GradScaler):
             self._decide_alone(optimizer)
         self._stepped.add(id(optimizer))
         begin_momentum(optimizer)
-        bad = self._marks[id(optimizer)]
+        bad = self._marks[id(optimizer)].bad
         if not skips_on_device(optimizer):
             return None if bad.item() else optimizer.step(**kwargs)
         fused: Any = optimizer  # torch's contract with its fused optimizers: two attributes that none declares
@@ -153,12 +158,11 @@ class LossScaler(torch.amp.GradScaler):
         """Count the step as applied or skipped, and adapt the scale, all on the device."""
         marks = list({id(mark): mark for mark in self._marks.values()}.values()) or self._marks_of_unscaling()
         if marks:
-            self.found_inf = (
-                marks[0] if len(marks) == 1 else torch.stack([each.to(self.device) for each in marks]).amax()
-            )
+            good = torch.stack([each.good.to(self.device) for each in marks]).all() if marks[1:] else marks[0].good
+            self.found_inf = self._mark(good).bad if marks[1:] else marks[0].bad
         if marks and self._has_gradients:
             self.attempts += 1
-            self.skipped.add_(self.found_inf)
+            self.applied.add_(good)
             torch.addcmul(self.found_inf, self._skipped_in_a_row, self.found_inf, out=self._skipped_in_a_row)
             if self.dynamic and new_scale is None:
                 self._adapt()
@@ -179,24 +183,25 @@ class LossScaler(torch.amp.GradScaler):
         Raises:
             ScaleCollapsed: the last `max_consecutive_skips` steps or more were all skipped.
         """
-        counters = (self.loss_scale, self.skipped, self._skipped_in_a_row)
-        scale, skipped, in_a_row = torch.stack([value.to(self.skipped.dtype) for value in counters]).tolist()
+        wide = torch.float32 if self.device.type == "mps" else torch.float64
+        counters = (self.loss_scale, self.applied, self._skipped_in_a_row)
+        scale, applied, in_a_row = torch.stack([value.to(wide) for value in counters]).tolist()
         if in_a_row >= self.max_consecutive_skips:
             culprit = "" if blame is None else f"; {blame()}"
             raise ScaleCollapsed(
                 f"the last {in_a_row:.0f} steps had non-finite gradients and were skipped, loss scale {scale:g}"
                 f"{culprit}: look for NaN in the data or the model, or lower the learning rate"
             )
-        return ScaleState(scale, self.attempts - int(skipped), int(skipped))
+        return ScaleState(scale, int(applied), self.attempts - int(applied))
 
     def state_dict(self) -> dict[str, Any]:
         """Return GradScaler's state and the counters, as plain numbers (a host read)."""
-        skipped, in_a_row = int(self.skipped.item()), int(self._skipped_in_a_row.item())
+        applied, in_a_row = int(self.applied.item()), int(self._skipped_in_a_row.item())
         return {
             **super().state_dict(),
             "dynamic": self.dynamic,
-            "applied": self.attempts - skipped,
-            "skipped": skipped,
+            "applied": applied,
+            "skipped": self.attempts - applied,
             "skipped_in_a_row": in_a_row,
         }
 
@@ -213,7 +218,7 @@ class LossScaler(torch.amp.GradScaler):
             super().load_state_dict(state_dict)
             self.loss_scale.clamp_(self.min_scale, self.max_scale)
         self.attempts = state_dict.get("applied", 0) + state_dict.get("skipped", 0)
-        self.skipped.fill_(state_dict.get("skipped", 0))
+        self.applied.fill_(state_dict.get("applied", 0))
         self._skipped_in_a_row.fill_(state_dict.get("skipped_in_a_row", 0))
 
     def _adapt(self) -> None:
@@ -237,10 +242,13 @@ class LossScaler(torch.amp.GradScaler):
         params = [param for group in optimizer.param_groups for param in group["params"]]
         self.agree([optimizer], measure_gradients(params, self.device))
 
-    def _marks_of_unscaling(self) -> list[Tensor]:
+    def _mark(self, good: Tensor) -> Mark:
+        return Mark(good, torch.where(good, self._zero, self._one))
+
+    def _marks_of_unscaling(self) -> list[Mark]:
         """Return what unscaling found, for a loop that unscales, looks for itself and does not step."""
         states = self._per_optimizer_states.values()
-        marks = [mark for state in states for mark in state["found_inf_per_device"].values()]
+        marks = [Mark(bad == 0.0, bad) for state in states for bad in state["found_inf_per_device"].values()]
         self._has_gradients = bool(marks)
         return marks
 

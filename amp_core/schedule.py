@@ -33,10 +33,10 @@ class Schedule:
         if steps < 1:
             raise ValueError(f"steps must be at least 1 for a schedule, found {steps!r}")
         device = _device_of(_groups(optimizer), device)
-        self._factors = torch.tensor([[factor(step)] for step in range(steps)], device=device)
+        base = torch.tensor([[float(group["lr"]) for group in _groups(optimizer)]], device=device)
+        self._table = base * torch.tensor([[factor(step)] for step in range(steps)], device=device)  # (steps, groups)
         self._rows: Iterator[list[float]] | None = None  # what follows in a table that grows
-        self._base = torch.tensor([[float(group["lr"]) for group in _groups(optimizer)]], device=device)
-        self._all = self._base.clone()  # the rates of all groups, (1, groups), so that they move in one kernel
+        self._all = base  # the rates of all groups, (1, groups), so that they move in one kernel
         self._rates = self._all[0].unbind()
         self.bind(optimizer)
         self.advance(torch.zeros((), device=device))
@@ -53,9 +53,8 @@ class Schedule:
         rows = (list(chain(*each)) for each in zip(*map(_rates_of, schedulers), strict=False))
         first = list(islice(rows, FIRST_ROWS if steps is None else steps))
         self = cls([each.optimizer for each in schedulers], lambda _: 1.0, steps=1)
-        self._factors = torch.tensor(first, device=self.lr.device)
+        self._table = torch.tensor(first, device=self.lr.device)
         self._rows = rows if steps is None else None
-        self._base.fill_(1.0)
         self.advance(torch.zeros((), device=self.lr.device), at_most=0)
         return self
 
@@ -90,21 +89,23 @@ class Schedule:
     def advance(self, applied: Tensor, at_most: int | None = None) -> None:
         """Set the rates for the next step; `applied` is a whole number in a scalar on the device, of any dtype.
 
-        `at_most`, which it does not exceed, spares a table that grows a host read.
+        `at_most`, which it does not exceed, spares a table that grows a host read, and others a kernel.
         """
         if self._rows is not None:
             self._reach(int(applied) if at_most is None else at_most)
-        factors = self._factors.index_select(0, applied.clamp(max=len(self._factors) - 1).long())
-        torch.mul(self._base, factors, out=self._all)
+        row, last = applied.long(), len(self._table) - 1
+        torch.index_select(
+            self._table, 0, row.clamp(max=last) if at_most is None or at_most > last else row, out=self._all
+        )
 
     def _reach(self, step: int) -> None:
         """Have the table reach a step; it doubles, so that it grows seldom."""
-        if self._rows is not None and step >= len(self._factors):
-            more = list(islice(self._rows, max(step, len(self._factors))))
+        if self._rows is not None and step >= len(self._table):
+            more = list(islice(self._rows, max(step, len(self._table))))
             if not more:
                 self._rows = None
                 return
-            self._factors = torch.cat([self._factors, torch.tensor(more, device=self.lr.device)])
+            self._table = torch.cat([self._table, torch.tensor(more, device=self.lr.device)])
 
 
 def _rates_of(scheduler: LRScheduler) -> Iterator[list[float]]:

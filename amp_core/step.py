@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
-from amp_core.gradients import GradientNorms, by_group, measure_gradients
+from amp_core.gradients import GradientNorms, by_group, clip_to, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
 from amp_core.parallel import without_sync
@@ -113,9 +113,7 @@ class TrainStep:
         refuse_limits(max_grad_norm, sum(len(each.param_groups) for each in self.optimizers))
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
         if max_grad_value is not None and (not max_grad_value > 0.0 or max_grad_norm is not None):
-            raise ValueError(
-                f"max_grad_value must be a positive number, with max_grad_norm=None, found {max_grad_value!r}"
-            )
+            raise ValueError(f"max_grad_value must be positive, with max_grad_norm=None, found {max_grad_value!r}")
         self.max_grad_value = max_grad_value
         self.ema = ema
         self.weigh = weigh
@@ -176,7 +174,8 @@ class TrainStep:
 
     def _take(self, window: Sequence[Batch], params: Sequence[nn.Parameter]) -> StepResult:
         loss, metrics = self._accumulate(window)
-        lr, loss_scale = self._kept_lr(), self._kept_scale()
+        lr = self._kept_lr()
+        loss_scale = self.scaler.loss_scale.clone() if self.scaler.dynamic else self.scaler.loss_scale
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
         self._norms = norms = measure_gradients(params, self.device)
@@ -187,7 +186,7 @@ class TrainStep:
             metrics |= {f"grad_norm/{index}": part.total for index, part in enumerate(parts)}
         for limit, part in zip(limits, parts, strict=True):
             if limit is not None and limit != math.inf:
-                nn.utils.clip_grads_with_norm_(part.params, limit, part.total)
+                clip_to(limit, part)
         if self.max_grad_value is not None:
             nn.utils.clip_grad_value_(norms.params, self.max_grad_value)
         self.scaler.agree(self.optimizers, norms)
@@ -199,8 +198,7 @@ class TrainStep:
             self.schedule.advance(self.scaler.applied, self.scaler.attempts)  # a skipped step must not advance it
         if self.ema is not None:
             self.ema.update(self.scaler.found_inf)
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        self._clear_gradients()
         return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf, metrics)
 
     def read(self) -> ScaleState:
@@ -298,10 +296,6 @@ class TrainStep:
         """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""
         rate = self.lr
         return rate if rate is self._constant_lr[1] else rate.detach().clone().reshape(())
-
-    def _kept_scale(self) -> Tensor:
-        """Return the loss scale of this step; a dynamic scaler changes it in place."""
-        return self.scaler.loss_scale.clone() if self.scaler.dynamic else self.scaler.loss_scale
 
     def _accumulate(self, window: Sequence[Batch]) -> tuple[Tensor, dict[str, Tensor]]:
         """Run forward and backward over a window; return its detached mean loss, and its mean metrics."""

@@ -16,7 +16,7 @@ import torch
 
 from amp_core.benchmark.arms import HALF, LEAN, precision_of
 from amp_core.benchmark.interval import LEAST, Interval, around_median, ratio
-from amp_core.benchmark.memory import peak_or_none, predicted_memory, release
+from amp_core.benchmark.memory import predicted_memory, release
 from amp_core.benchmark.steps import Timed, time_workers
 from amp_core.benchmark.suite import environment
 from amp_core.benchmark.timing import clock_for
@@ -27,6 +27,7 @@ from amp_core.samples import Direction, Metric, Samples, refuse_unwritable, writ
 from amp_core.throughput import Throughput, count_training_flops, peak_for
 from benchmarks.markdown import describe_machine, table
 from benchmarks.overflows import Overflows, take_overflowing_steps
+from benchmarks.wider.scaling import peak_or_none
 
 GPT2 = Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768, tied=True), batch_size=32)
 TINY = Workload(GPTConfig(vocab_size=64, context=16, layers=2, heads=2, width=32, tied=True), batch_size=4)

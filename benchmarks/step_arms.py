@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from amp_core import Ema, MemorySink, Schedule, Tracker, precision_for, warmup_cosine
-from amp_core.by_hand import make_scaler, step_by_hand
+from amp_core.benchmark.workload import make_scaler, step_by_hand
 from amp_core.step import Batch, TrainStep
 
 LONG = 10_000  # steps of the schedule

@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 import torch
 
@@ -65,14 +64,6 @@ def peak_memory(
         for arm in order(arms, repeat):
             samples[arm].append(_peak(workload, arm, device, batches))
     return {arm: tuple(values) for arm, values in samples.items()}
-
-
-def peak_or_none(workload: Workload, arm: str, device: torch.device, *, repeats: int) -> tuple[float, ...] | None:
-    """Return an arm's peak bytes, one sample a repeat, or None if it does not fit into the device's memory."""
-    with suppress(torch.OutOfMemoryError):  # what its frames held is freed when the block ends
-        return peak_memory(workload, (arm,), device, repeats=repeats)[arm]
-    release(device)
-    return None
 
 
 def release(device: torch.device) -> None:

@@ -1,16 +1,15 @@
-"""What the benchmark runs: one model, the same batches, and a worker for each arm."""
+"""What the benchmark runs: one model, the same batches, a worker for each arm, and the canonical recipe by hand."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from amp_core.benchmark.arms import BY_HAND, LEAN, precision_of
-from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import Precision
-from amp_core.step import Batch, TrainStep
+from amp_core.step import Batch, LossFn, TrainStep
 
 MAX_GRAD_NORM = 1.0
 LR = 3e-4
@@ -95,3 +94,34 @@ def _by_hand_step(model: GPT, optimizer: torch.optim.Optimizer, precision: Preci
         dtype=precision.compute_dtype,
         max_grad_norm=MAX_GRAD_NORM,
     )
+
+
+def make_scaler(device_type: str, dtype: torch.dtype) -> torch.amp.GradScaler:
+    """Return torch's scaler, enabled for float16 only, as the recipe has it."""
+    return torch.amp.GradScaler(device_type, enabled=dtype is torch.float16)
+
+
+def step_by_hand(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    window: Sequence[Batch],
+    loss_fn: LossFn,
+    *,
+    device_type: str,
+    dtype: torch.dtype,
+    max_grad_norm: float | None,
+) -> Tensor:
+    """Take one optimizer step over a window of micro-batches; return the last one's detached scalar loss."""
+    for batch in window:
+        with torch.amp.autocast(device_type=device_type, dtype=dtype, enabled=dtype is not torch.float32):
+            loss = loss_fn(model, batch)
+        scaled = scaler.scale(loss if len(window) == 1 else loss * (1.0 / len(window)))
+        scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+    scaler.unscale_(optimizer)
+    if max_grad_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.detach()

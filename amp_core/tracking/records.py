@@ -1,6 +1,7 @@
-"""What is known of a run's steps, as plain numbers on the host, and the sink that keeps them."""
+"""What is known of a run's steps, as plain numbers on the host, the sink that keeps them, and of a broken one."""
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -119,3 +120,11 @@ def service_name(name: str) -> str:
 def finite(value: float | None) -> float | None:
     """Return a number, or None for one that is not finite."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def report(name: str, verb: str, error: Exception) -> None:
+    """Warn, in one line and by its name, that a service could not do something."""
+    reason = str(error).partition("\n")[0]
+    warnings.warn(
+        f"{name} could not {verb} ({type(error).__name__}: {reason}): training goes on without it", stacklevel=3
+    )

@@ -14,9 +14,8 @@ from torch import Tensor
 from amp_core.data import Stream
 from amp_core.step import StepResult
 from amp_core.throughput import Throughput
-from amp_core.tracking.outage import report
 from amp_core.tracking.pace import Pace
-from amp_core.tracking.records import METRICS, Flush, StepRecord
+from amp_core.tracking.records import METRICS, Flush, StepRecord, report
 
 RESERVED = {"step", *METRICS}
 SCALARS = 5  # that each step has, besides its metrics

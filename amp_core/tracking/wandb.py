@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amp_core.tracking.outage import report
-from amp_core.tracking.records import Flush
+from amp_core.tracking.records import Flush, report
 
 
 class WandbSink:

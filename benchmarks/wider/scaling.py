@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import torch
 
-from amp_core.benchmark.memory import peak_or_none, release
+from amp_core.benchmark.memory import peak_memory, release
 from amp_core.benchmark.setup import Measured, Setup
 from amp_core.benchmark.steps import time_arms
 from amp_core.benchmark.workload import Workload
@@ -54,4 +54,12 @@ def _times_or_none(workload: Workload, arms: tuple[str, ...], setup: Setup) -> d
     with suppress(torch.OutOfMemoryError):
         return time_arms(workload, arms, setup.device, setup.clock, rounds=rounds, segment_s=segment_s).step_time_s
     release(setup.device)
+    return None
+
+
+def peak_or_none(workload: Workload, arm: str, device: torch.device, *, repeats: int) -> tuple[float, ...] | None:
+    """Return an arm's peak bytes, one sample a repeat, or None if it does not fit into the device's memory."""
+    with suppress(torch.OutOfMemoryError):  # what its frames held is freed when the block ends
+        return peak_memory(workload, (arm,), device, repeats=repeats)[arm]
+    release(device)
     return None

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from amp_audit import host_reads
 from amp_core import checkpoint, observation
-from amp_core.by_hand import make_scaler, step_by_hand
+from amp_core.benchmark.workload import make_scaler, step_by_hand
 from amp_core.ema import Ema
 from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
@@ -573,9 +573,7 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     r"max_grad_norm has 2 limits for 1 parameter groups: give each one its own$": lambda _: a_step(
         max_grad_norm=[1.0, None]
     ),
-    r"max_grad_value must be a positive number, with max_grad_norm=None, found 1.0$": lambda _: a_step(
-        max_grad_value=1.0
-    ),
+    r"max_grad_value must be positive, with max_grad_norm=None, found 1.0$": lambda _: a_step(max_grad_value=1.0),
     r"parameter 0.weight is torch.bfloat16, expected torch.float32: [^\n]+$": lambda model: a_step(
         model=model.bfloat16()
     ),

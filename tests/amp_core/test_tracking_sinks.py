@@ -206,10 +206,7 @@ def test_wandb_has_the_loss_scale_of_every_step_and_the_rates_of_every_flush(tmp
     train_with_an_overflow([memory, WandbSink("amp", "offline", tmp_path, name="a name", config={"lr": 0.1})])
     logged = logged_by_wandb(tmp_path)
     assert list(logged) == list(range(7))
-    assert {step: values["amp/loss_scale"] for step, values in logged.items()} == {
-        record.step: record.loss_scale for record in memory.records
-    }
-    assert [logged[step]["amp/loss_scale"] for step in (3, 4)] == [65536.0, 32768.0]
+    assert [values["amp/loss_scale"] for values in logged.values()] == [65536.0] * 4 + [32768.0] * 3
     assert [logged[step]["amp/found_inf"] for step in (2, 3, 4)] == [0.0, 1.0, 0.0]
     for record in memory.records:
         if record.found_inf == 0.0:

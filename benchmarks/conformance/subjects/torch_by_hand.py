@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from amp_core.by_hand import step_by_hand
+from amp_core.benchmark.workload import step_by_hand
 from benchmarks.conformance.case import NotApplicableError
 from benchmarks.conformance.job import Window
 from benchmarks.conformance.stepwise import PlainLoop, Stepwise

@@ -12,6 +12,7 @@ from amp_core.benchmark.memory import measure_memory, predicted_memory, saved_me
 from amp_core.benchmark.setup import Plan, Setup
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPTConfig
+from benchmarks.wider.scaling import peak_or_none
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SMALL = Workload(GPTConfig(vocab_size=64, context=32, layers=1, heads=2, width=32), batch_size=4)
@@ -64,5 +65,5 @@ def test_an_arm_that_does_not_fit_has_no_peak(monkeypatch: pytest.MonkeyPatch) -
         return 5.0
 
     monkeypatch.setattr(memory, "_peak", peak)
-    assert memory.peak_or_none(SMALL, "fp32", CPU, repeats=2) is None
-    assert memory.peak_or_none(SMALL, "bf16", CPU, repeats=2) == (5.0, 5.0)
+    assert peak_or_none(SMALL, "fp32", CPU, repeats=2) is None
+    assert peak_or_none(SMALL, "bf16", CPU, repeats=2) == (5.0, 5.0)
