@@ -2,9 +2,9 @@
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Self
 
@@ -158,7 +158,8 @@ class CalledCode(Evidence):
         tree = seen.get(SourceTree)
         if tree is None:
             raise EvidenceUnavailable(f"the code was not seen: {seen.why_missing(SourceTree)}")
-        code = {c.id: _functions(c, tree, context) for c in task.criteria if any(standing_for(task, c))}
+        text_of = cache(partial(Text.read, context.root))
+        code = {c.id: _functions(c, tree, text_of) for c in task.criteria if any(standing_for(task, c))}
         asked = [(c, each) for c in task.criteria if c.id in code and code[c.id][0] for each in standing_for(task, c)]
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
@@ -194,18 +195,17 @@ def _tried(
     return call, CommandRecord(purpose=purpose, argv=one.command, ended=ended, duration_s=took_s)
 
 
-def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> tuple[Functions, str]:
+def _functions(criterion: Criterion, tree: SourceTree, text_of: Callable[[str], Text]) -> tuple[Functions, str]:
     """Return the functions of a criterion by file, and why calls may not be seen: a class makes objects without a line.
 
     There are none where something else than functions is bound to it, too.
     """
-    files: dict[str, Text] = {}
     found, unseen = defaultdict[Text, dict[Function, None]](dict), ""
     for binding in criterion.code:
         own: list[Function] = []
         for place in () if binding.rule else tree.ways(binding):
             try:
-                file = files.setdefault(place.path, Text.read(context.root, place.path))
+                file = text_of(place.path)
                 own += (functions := bodies(file, [place], binding.symbol))
             except (OSError, SyntaxError, ValueError):
                 return {}, ""

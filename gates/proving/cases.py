@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines
@@ -125,10 +125,9 @@ class Trial:
 
     def __init__(self, task: Task, bench: Bench, baseline: Baseline) -> None:
         self._task = task
-        self._bench = bench
         self._baseline = baseline
         self._tree = SourceTree.collect(task, bench.look)
-        self._files: dict[str, Text] = {}
+        self._file = cache(partial(Text.read, bench.pristine))
 
     def case(self, criterion: Criterion, least: float) -> Case:
         """Return a criterion with its evidence, looked at without a fault, and its faults."""
@@ -188,11 +187,6 @@ class Trial:
         return (
             f"cannot be proved: its tests import {foreign[0]}, not the copy of the project" if own and foreign else ""
         )
-
-    def _file(self, path: str) -> Text:
-        if path not in self._files:
-            self._files[path] = Text.read(self._bench.pristine, path)
-        return self._files[path]
 
     def _statements(self, criterion: Criterion, notes: list[str]) -> list[Location]:
         """Return the statements of a criterion's code; note what cannot be read."""

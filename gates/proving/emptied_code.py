@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Self
 
 from gates.check import Earlier, Evidence, EvidenceSet
@@ -132,6 +133,7 @@ class _Trial:
         self._task = task
         self._context = context
         self._baseline = baseline
+        self._read = cache(partial(Text.read, context.root))
         self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
 
     def subjects(self, run: PytestRun, tree: SourceTree, called: CalledCode | None) -> Iterator[_Subject]:
@@ -162,7 +164,7 @@ class _Trial:
             why = "it is in several files"
         if not why:
             try:
-                file = Text.read(self._context.root, path)
+                file = self._read(path)
                 unless = guard(file, self._task.implementation, self._context.root)
                 if told.promise:
                     tries = promises(file, places[0], symbol or "", unless)

@@ -4,6 +4,7 @@ import ast
 import difflib
 import hashlib
 import io
+import operator
 import re
 import tokenize
 import warnings
@@ -86,14 +87,19 @@ class Text:
 
 
 def _but(value: Any, others: Parts) -> Any:  # noqa: ANN401  # a field of a node is anything
-    """Return a node, or what a field of one holds, with others in the place of some nodes, and within these."""
+    """Return a node, or what a field of one holds, with others in the place of some nodes, and within these.
+
+    What holds none of them stays what it is.
+    """
     if isinstance(value, list):
-        return [_but(each, others) for each in value]
-    if not isinstance(value, ast.AST):
+        made = [_but(each, others) for each in value]
+        return value if all(map(operator.is_, made, value)) else made
+    if not isinstance(value, ast.AST) or not others:
         return value
     if value in others:
         return _but(others[value], {node: other for node, other in others.items() if node is not value})
-    return exchanged(value, **{name: _but(inner, others) for name, inner in ast.iter_fields(value)})
+    changes = {name: new for name, inner in ast.iter_fields(value) if (new := _but(inner, others)) is not inner}
+    return exchanged(value, **changes) if changes else value
 
 
 def is_log(node: ast.AST) -> bool:

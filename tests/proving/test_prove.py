@@ -16,16 +16,8 @@ from gates.proving.proof import CriterionProof, End, Proof, Standing
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
     project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", PATIENCE_S))))
-    facts = {
-        "task": "T1",
-        "project": project,
-        "only": None,
-        "at_least": 0.8,
-        "budget_s": PATIENCE_S,
-        "jobs": 2,
-        "out": None,
-    }
-    return ProveRequest(**{**facts, **changes})
+    facts = {"task": "T1", "project": project, "only": None, "at_least": 0.8, "budget_s": PATIENCE_S, "jobs": 2}
+    return ProveRequest(**{**facts, "out": None, **changes})
 
 
 def proof_of(root: Path) -> Proof:

@@ -248,8 +248,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_unconfigure() -> None:
     """Tell which installed modules were imported; take the stack again, which pytest's own plugin has given up."""
     places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
-    found = [(name, getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())]
-    witness.tell("imported", names=[name for name, file in found if places and file.startswith(places)])
+    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
+    witness.tell("imported", names=[name for name, file in files if isinstance(file, str) and file.startswith(places)])
     _keep_stacks()
 
 

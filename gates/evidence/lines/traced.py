@@ -85,8 +85,9 @@ class Traced(Model):
             try:
                 records.read()
                 for name in records.measured_files():
+                    real = os.path.realpath(name)
                     for line, contexts in records.contexts_by_lineno(name).items():
-                        found[os.path.realpath(name)][line] |= set(contexts)
+                        found[real][line].update(contexts)
             except (coverage.CoverageException, sqlite3.Error) as error:
                 raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
             finally:
