@@ -316,7 +316,6 @@ ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))
 CHECK = ProbeCheck(
     name="hot_path",
     order=20,
-    prefix="hot",
     rule=RULE,
     evidence=HotPaths,
     aspects=lambda _path: ASPECTS,

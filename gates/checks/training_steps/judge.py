@@ -269,7 +269,6 @@ CHECK = ProbeCheck[TrainingStep, StepRecording](
     name="training_steps",
     gate="business-logic",
     order=80,
-    prefix="recorded",
     rule=RULE,
     evidence=Recording,
     aspects=lambda step: tuple(one for one in ASPECTS if ASKED.get(one.name) in {None, *step.needs}),
