@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from gates.check import About, Check, Evidence, EvidenceSet, for_criteria
+from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.probing import Entry, Probe, Probed, advice_on, crash_of, written
 from gates.child.process import ProcessRun
@@ -157,7 +157,9 @@ def plan(task: Task) -> Iterator[Planned]:
     for i, entry in enumerate(task.entry_points):
         yield Planned(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
     for i, entry in enumerate(task.entry_points):
-        yield from for_criteria(task, entry, f"entry:{i}", f" is shown by entry point {i + 1}")
+        for one in task.criteria_of(entry):
+            title = f"{one.id} is shown by entry point {i + 1}"
+            yield Planned(id=f"entry:{i}:{one.id}", title=title, level=one.level, criterion=one.id)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

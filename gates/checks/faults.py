@@ -172,9 +172,8 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
         names = ", ".join(symbol.symbol for symbol in noticed)
         message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
-        return about.passed(
-            message, level=Level.ADVISORY, actual=f"{len(noticed)} of {len(own)} symbols", unseen=bool(rest)
-        )
+        count = f"{len(noticed)} of {len(own)} symbols"
+        return about.passed(message, level=Level.ADVISORY, actual=count, unseen=bool(rest))
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
     message = f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}."
     if (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own):
