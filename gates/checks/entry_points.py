@@ -65,9 +65,8 @@ class EntryPointRuns(Evidence):
 
 
 def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
-    if run.process:
-        return run.process.as_command("entry point", argv)
-    return CommandRecord(purpose="entry point", argv=argv, ended=run.problem, duration_s=0)
+    ended, duration_s = (run.process.ended, run.process.duration_s) if run.process else (run.problem, 0)
+    return CommandRecord(purpose="entry point", argv=argv, ended=ended, duration_s=duration_s)
 
 
 def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
