@@ -16,7 +16,6 @@ from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
-from gates.task.types import Part
 from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
@@ -240,13 +239,6 @@ class About:
 def about_criterion(criterion: Criterion, rule: str, check: str, **facts: object) -> About:
     """Return what findings about one check of a criterion have in common."""
     return About(**{"rule": rule, "check": check, "criterion": criterion.id, "level": criterion.level, **facts})
-
-
-def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Planned]:
-    """Plan a check for each criterion that a part stands for, titled by its id and some words."""
-    for criterion in task.criteria_of(part):
-        name = criterion.id
-        yield Planned(id=f"{check}:{name}", title=f"{name}{words}", level=criterion.level, criterion=name)
 
 
 def beside(criteria: Iterable[Criterion], check: str, title: str) -> Iterator[Planned]:

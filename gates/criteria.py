@@ -131,7 +131,7 @@ def status(findings: Iterable[Finding]) -> Status:
     waived = any(f.waived for f in binding)
     failed = [f for f in binding if f.outcome is Outcome.FAILED and not f.waived]
     observed = [f for f in binding if f.outcome is Outcome.PASSED and f.basis is Basis.OBSERVED]
-    if any(f.actual == "not implemented" for f in failed):
+    if any(f.absent for f in failed):
         return Status.NOT_IMPLEMENTED
     if failed:
         return Status.FAIL

@@ -154,7 +154,8 @@ class Finding(Model):
     `command` what would reproduce or settle it, `evidence` the raw file that it rests on. `subject` names
     what the finding is about where path and check do not tell two findings apart. `follows` is whether it only follows
     from other findings, as the share of verified criteria does; `cause` is a name that findings of one cause share.
-    `alike` is of how many findings it speaks, as the last of very many does.
+    `alike` is of how many findings it speaks, as the last of very many does. What is `absent` is not implemented;
+    `unseen` says that it also tells of something that was not judged.
     """
 
     rule: str
@@ -178,6 +179,8 @@ class Finding(Model):
     follows: bool = False
     cause: str = ""
     alike: int = 1
+    absent: bool = False
+    unseen: bool = False
 
     @model_validator(mode="before")
     @classmethod

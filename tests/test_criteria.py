@@ -30,7 +30,7 @@ TABLE = [
     ([CODE, seen(F)], Status.FAIL),
     ([CODE, seen(F), seen(P), seen(U)], Status.FAIL),
     ([seen(F, "code:AC1")], Status.FAIL),
-    ([seen(F, "code:AC1", actual="not implemented"), seen(P)], Status.NOT_IMPLEMENTED),
+    ([seen(F, "code:AC1", absent=True), seen(P)], Status.NOT_IMPLEMENTED),
     ([CODE, seen(P), seen(F, "measure:AC1:0", level=Level.SHOULD)], Status.PASS),
     ([CODE, seen(P), seen(U, "measure:AC1:0", level=Level.ADVISORY)], Status.PASS),
     ([seen(P, level=Level.SHOULD)], Status.PASS),

@@ -70,6 +70,8 @@ def test_both_streams_are_kept_apart_and_beside_the_log(tmp_path: Path) -> None:
     assert ended.last_words == "last words"
     told = run(tmp_path, "import sys; print('error: no such option\\n\\nfor more try --help', file=sys.stderr)")
     assert told.last_words == "error: no such option"
+    chained = "try:\n    int('x')\nexcept ValueError:\n    raise StopIteration('at last')"
+    assert run(tmp_path, chained).last_words == "StopIteration: at last"
 
 
 def test_output_that_is_not_utf8_is_shown_escaped(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gates.evidence.tests.test_records import TestOutcome, function_of, moved_sy
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import SUPPORT, import_roots, is_among, is_code, is_test_file, is_under
-from gates.project.history import History, TwoStates, base_of
+from gates.project.history import TwoStates
 from gates.project.policy import task_at_base
 from gates.report import Section
 from gates.task.task import Criterion, Task
@@ -71,9 +71,7 @@ class BaseTests(Evidence):
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Lay the base's test files over a copy of the change, and run them."""
-        history = History(context.root)
-        found = base_of(history, context.base)
-        states = TwoStates(history, found.commit, context.root)
+        states = TwoStates.since_base(context.root, context.base)
         tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
         above = {folder for path in tests for folder in PurePosixPath(path).parents}
         tests += [str(folder / name) for folder in above for name in SUPPORT]
@@ -81,12 +79,12 @@ class BaseTests(Evidence):
         old, new = states.changed((*tests, *folders), "")
         old = {path: content for path, content in old.items() if _is_of_tests(path, tests, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
-        earlier = task_at_base(task.id, task.path, context.root, found.commit).task
+        earlier = task_at_base(task.id, task.path, context.root, states.commit).task
         then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
         facts = {
-            "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
-            "base": printable(found.name),
-            "commit": found.commit,
+            "how": f"pytest, with the test files of {states.commit[:12]} in a copy",
+            "base": states.base,
+            "commit": states.commit,
             "by_base": context.policy is not None,
             "changed": tuple(map(printable, sorted((*old, *added)))),
             "stood": tuple(each.id for each in task.criteria if (each.id, each.text) in then),
@@ -100,9 +98,7 @@ class BaseTests(Evidence):
         skips = frozenset(test.id for test in run.tests if test.outcome is not TestOutcome.PASSED)
         with guarded_folder() as folder:
             try:
-                return cls.model_validate(
-                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder, skips)}
-                )
+                return cls.model_validate({**facts, **_judged(task, context, states, (old, added), folder, skips)})
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
 
@@ -114,10 +110,10 @@ def _is_of_tests(path: str, tests: Iterable[str], task: Task) -> bool:
 
 
 def _judged(
-    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
+    task: Task, context: Context, states: TwoStates, changes: Changes, folder: Path, skips: frozenset[str]
 ) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
-    (old, added), states = changes, TwoStates(history, commit, context.root)
+    old, added = changes
     change = _with_the_bases_tests(context, changes, folder / "change")
     alone = not added and all(is_test_file(Path(path)) for path in old)
     asked = [path for path in (old if alone else task.tests) if (change / path.split("::")[0]).exists()]
@@ -130,8 +126,8 @@ def _judged(
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
         return facts
-    root = folder / "base" / history.prefix
-    lay_out(history.top, commit, folder / "base")
+    root = folder / "base" / states.history.prefix
+    lay_out(states.history.top, states.commit, folder / "base")
     before, again, trouble = _ran(asked, task, context, root, folder / "against-base")
     able = {name.partition("::")[0] for name in before if "::" in name}
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):

@@ -84,7 +84,7 @@ def _called(about: About, criterion: Criterion, own: list[CommandCall], missing:
     unseen = next((call.why for call in own if call.why), unseen)
     why = missing or (unseen if own else "something other than functions is bound to it")
     message = f"Whether the commands that verify {criterion.id} call its code was not judged: {why}."
-    return about.not_asked(message, actual="not judged")
+    return about.not_asked(message, actual="not judged", unseen=True)
 
 
 CHECK = Check("commands", "business-logic", 40, RULES, (), plan, judge)

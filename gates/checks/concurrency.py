@@ -167,17 +167,8 @@ def _differs(one: Concurrent, seen: Together, first: Differed) -> Said:
     """Say what else came of it, and how often."""
     found = f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
     told = f"it raises {first.error}, which it does not alone" if first.error else found
-    expected = first.expected or "what comes of it alone"
-    actual = first.error or first.found
-    return Said(
-        Outcome.FAILED,
-        f"{told}, in {seen.failed} of {seen.rounds} rounds",
-        actual,
-        first.place,
-        expected,
-        IMPACT,
-        REMEDIATION,
-    )
+    told, alone = f"{told}, in {seen.failed} of {seen.rounds} rounds", first.expected or "what comes of it alone"
+    return Said(Outcome.FAILED, told, first.error or first.found, first.place, alone, IMPACT, REMEDIATION)
 
 
 ROUNDS = (
@@ -200,7 +191,6 @@ def _rows(one: Concurrent, seen: Together, said: Said) -> Iterator[tuple[str, ..
 CHECK = ProbeCheck(
     name="concurrency",
     order=40,
-    prefix="concurrency",
     rule=RULE,
     evidence=Concurrency,
     aspects=only(lambda one: f"The same result concurrently: {one.name}", _said),

@@ -216,7 +216,7 @@ def _by_symbol(
     else:
         fix = f"Implement {name}, or bind the criterion to the code that does."
         message = f"{name} is not implemented: {trace.problem}"
-        yield about.failed(message, fix, actual="not implemented", impact=NONE)
+        yield about.failed(message, fix, actual="not implemented", impact=NONE, absent=True)
 
 
 def _uses(about: About, name: str, trace: SymbolTrace) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from gates.check import About, Check, Evidence, EvidenceSet, for_criteria
+from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.probing import Probe, Probed, advice_on, crash_of, written
 from gates.child.process import ProcessRun
@@ -63,9 +63,8 @@ class EntryPointRuns(Evidence):
 
 
 def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
-    if run.process:
-        return run.process.as_command("entry point", argv)
-    return CommandRecord(purpose="entry point", argv=argv, ended=run.problem, duration_s=0)
+    ended, duration_s = (run.process.ended, run.process.duration_s) if run.process else (run.problem, 0)
+    return CommandRecord(purpose="entry point", argv=argv, ended=ended, duration_s=duration_s)
 
 
 def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
@@ -144,7 +143,9 @@ def plan(task: Task) -> Iterator[Planned]:
     for i, entry in enumerate(task.entry_points):
         yield Planned(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
     for i, entry in enumerate(task.entry_points):
-        yield from for_criteria(task, entry, f"entry:{i}", f" is shown by entry point {i + 1}")
+        for one in task.criteria_of(entry):
+            title = f"{one.id} is shown by entry point {i + 1}"
+            yield Planned(id=f"entry:{i}:{one.id}", title=title, level=one.level, criterion=one.id)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
 from gates.project.files import is_code
-from gates.project.history import History, TwoStates, base_of
+from gates.project.history import TwoStates
 from gates.proving.bench import benched
 from gates.proving.cases import Asked, Baseline, statements
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
@@ -46,10 +46,9 @@ class ChangedLines(Evidence):
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Put mutants of the lines that differ from the merge base into a copy, and run the tests of these lines."""
-        history = History(context.root)
-        found = base_of(history, context.base)
-        old, new = TwoStates(history, found.commit, context.root).changed(task.implementation, ".py")
-        facts = {"how": f"mutants of the lines changed since {found.commit[:12]}", "base": printable(found.name)}
+        states = TwoStates.since_base(context.root, context.base)
+        old, new = states.changed(task.implementation, ".py")
+        facts = {"how": f"mutants of the lines changed since {states.commit[:12]}", "base": states.base}
         run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
         if new and (run is None or not run.complete or lines is None):
             raise EvidenceUnavailable("which tests run the changed lines was not seen")
@@ -172,7 +171,8 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
         names = ", ".join(symbol.symbol for symbol in noticed)
         message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
-        return about.passed(message, level=Level.ADVISORY, actual=f"{len(noticed)} of {len(own)} symbols")
+        count = f"{len(noticed)} of {len(own)} symbols"
+        return about.passed(message, level=Level.ADVISORY, actual=count, unseen=bool(rest))
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
     message = f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}."
     if (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own):

@@ -285,11 +285,6 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
     return Said(Outcome.PASSED, told, shown, expected=most)
 
 
-def _level(kind: Kind, path: HotPath) -> Level | None:
-    """Return how binding a kind is: what the task sets no limit for is only advised."""
-    return None if getattr(path.limits, kind.limit) is None else path.level
-
-
 def _summary(seen: HotSeen) -> str:
     if not seen.enough:
         return "Too little was seen of it; see the findings."
@@ -308,15 +303,19 @@ def _rows(path: HotPath, seen: HotSeen, _said: Said) -> Iterator[tuple[str, ...]
 
 
 def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
+    """Return the aspect of a kind; what the task sets no limit for is only advised."""
+
+    def level(path: HotPath) -> Level | None:
+        return None if getattr(path.limits, kind.limit) is None else path.level
+
     told, name = partial(_judged, kind), kind.limit.removesuffix("_share").replace("_", "-")
-    return Aspect(lambda path: f"{kind.title}: {path.name}", told, name, partial(_level, kind))
+    return Aspect(lambda path: f"{kind.title}: {path.name}", told, name, level)
 
 
 ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))
 CHECK = ProbeCheck(
     name="hot_path",
     order=20,
-    prefix="hot",
     rule=RULE,
     evidence=HotPaths,
     aspects=lambda _path: ASPECTS,

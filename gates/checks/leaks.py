@@ -286,7 +286,6 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
 CHECK = ProbeCheck[Leak, LeakRun](
     name="leaks",
     order=30,
-    prefix="leak",
     rule=RULE,
     evidence=Leaks,
     aspects=only(lambda leak: f"No memory leak in {leak.name}", _said),

@@ -221,7 +221,6 @@ def _rows(scale: Scale, seen: Scaled, said: Said) -> Iterator[tuple[str, ...]]:
 CHECK = ProbeCheck[Scale, Scaled](
     name="scaling",
     order=50,
-    prefix="scaling",
     rule=RULE,
     evidence=Scaling,
     aspects=only(lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}", _said),

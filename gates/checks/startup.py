@@ -18,9 +18,10 @@ from gates.child.probing import Probe
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.source_tree import python_files
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
 from gates.project.copies import copy_project
-from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
+from gates.project.files import import_roots, module_name, package_root, packages_of
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import printable
@@ -148,9 +149,7 @@ class Startup(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Import the modules of the project one by one, and build a copy of it."""
-        files = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
-        if not files:
-            raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
+        files = python_files(task, context)
         aside = {path: why for path in files if (why := _why_not(path, context))}
         modules = {context.shown(path): module_name(path) for path in files if path not in aside}
         roots, folder = import_roots(task, context), context.folder("startup").evidence

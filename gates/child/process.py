@@ -24,7 +24,7 @@ KEPT = 1024 * 1024
 GRACE_S = 2.0
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
-NAMES_ERROR = re.compile(r"(?:[\w ./-]+: )?error: |ERROR: |[\w.]*(?:Error|Exception): ")
+NAMES_ERROR = re.compile(r"(?:[\w ./-]+: )?error: |ERROR: |[\w.]*(?:Error|Exception)(?:: |$)")
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
@@ -66,7 +66,8 @@ class ProcessRun(Model):
     def last_words(self) -> str:
         """Return the last line that names an error, as advice often comes after it, or else the last of all."""
         for stream in (self.stderr, self.stdout):
-            lines = [line.strip() for line in stream.tail.splitlines() if line.strip()]
+            text = stream.tail.rpartition("Traceback (most recent call last):")[2]  # of chained ones the last
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
             if lines:
                 return ([*filter(NAMES_ERROR.match, lines)] or lines)[-1][:300]
         return "it wrote nothing"

@@ -18,7 +18,7 @@ from gates import config
 from gates.code.syntax import SourceModule, Unparsed, defined, parse, texts
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.files import files_of, is_test_file, module_name
-from gates.project.history import History, TwoStates, base_of
+from gates.project.history import TwoStates
 from gates.report import QUANTITY
 from gates.task import loading
 from gates.task.task import TASK_ID
@@ -260,13 +260,12 @@ def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, SourceMo
 def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
-        history = History(root)
-        base = base_of(history, asked)
+        states = TwoStates.since_base(root, asked)
     except EvidenceUnavailable as error:
         if asked:
             raise UsageError(str(error)) from error
         return set()
-    old, new = TwoStates(history, base.commit, root).changed(implementation, ".py")
+    old, new = states.changed(implementation, ".py")
     names: set[str] = set()
     for path in new:
         before, now = (texts(content) for content in (old.get(path, b""), new[path]))

@@ -33,8 +33,7 @@ def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None)
 def follow_moved(task: Task, root: Path, base: str | None) -> Task:
     """Return the task with its criteria bound to where the change has their code and tests, as far as git tells."""
     with suppress(EvidenceUnavailable):
-        history = History(root)
-        return followed(task, TwoStates(history, base_of(history, base).commit, root))
+        return followed(task, TwoStates.since_base(root, base))
     return task
 
 
@@ -111,4 +110,4 @@ def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
         history = History(root)
         if head := history.commit("HEAD"):
             yield history, head
-            yield history, base_of(history, base).commit
+            yield history, base_of(history, base)[1]

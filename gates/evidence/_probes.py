@@ -101,7 +101,6 @@ class ProbeCheck(Generic[P, S]):
 
     name: str
     order: int
-    prefix: str
     rule: RuleText
     evidence: type[Probes[P, S]]
     aspects: Callable[[P], tuple[Aspect[P, S], ...]]
@@ -148,7 +147,7 @@ class ProbeCheck(Generic[P, S]):
                 yield Planned.model_validate({"id": self._id(i, "for", one.id), **about})
 
     def _id(self, index: int, *names: str) -> str:
-        return ":".join(filter(None, (self.prefix, f"{index}", *names)))
+        return ":".join(filter(None, (self.name, f"{index}", *names)))
 
     def _judge(self, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         found = evidence.get(self.evidence)

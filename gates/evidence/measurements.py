@@ -70,10 +70,6 @@ class Measurements(Evidence):
         commands = tuple(run.recorded(f"measurement {run.id}", command(task, run.id, run.device)) for run in runs)
         return cls(how="benchmarks that wrote their raw samples", commands=commands, runs=runs)
 
-    def of(self, measurement: str) -> tuple[MeasurementRun, ...]:
-        """Return the runs of a measurement."""
-        return tuple(run for run in self.runs if run.id == measurement)
-
 
 def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
     """Return the command of a measurement as a person would type it."""

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
 from gates.check import EvidenceSet
 from gates.child.probing import UNTOLD, Entry, Probe, Probed
 from gates.child.process import ProcessRun
-from gates.evidence._probes import Probes
+from gates.evidence._probes import Probes, readable
 from gates.evidence.recorded_orders import WORDS, Breach, Happened, RuntimeOrder, broken_in, runtime_orders
 from gates.evidence.source_tree import rules_of
 from gates.model import Location, Model
@@ -138,29 +136,25 @@ def as_recorded(seen: Probed) -> Recorded:
     def all_of(kind: type[M], *words: str) -> tuple[M, ...]:
         return tuple(kind.model_validate(_known(kind, entry)) for entry in seen.entries if entry["word"] in words)
 
-    words = [str(entry["word"]) for entry in seen.entries]
-    alien = (f"{seen.foreign} lines of the journal are not its own",) if seen.foreign else ()
-    told = words.index("overflow") if "overflow" in words else len(words)
-    try:
-        return Recorded(
-            process=seen.process,
-            problem=seen.problem,
-            error=seen.error,
-            crash=seen.place,
-            complete="end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
-            troubles=(*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
-            events=all_of(Happened, *WORDS),
-            attempts=all_of(Attempt, "attempt"),
-            compared=all_of(Compared, "reference"),
-            overflows=all_of(Overflowed, "overflow"),
-            injected="injected" in words,
-            steps_after_overflow=words[told:].count("attempt"),
-            absent=all_of(Absent, "hidden"),
-            spoiled=all_of(Spoiled, "spoiled"),
-            logged=all_of(Logged, "log"),
-        )
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return Recorded(process=seen.process, problem=f"the journal cannot be read: {type(error).__name__}")
+    def facts() -> dict[str, object]:
+        words = [str(entry["word"]) for entry in seen.entries]
+        alien = (f"{seen.foreign} lines of the journal are not its own",) if seen.foreign else ()
+        told = words.index("overflow") if "overflow" in words else len(words)
+        return {
+            "complete": "end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
+            "troubles": (*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
+            "events": all_of(Happened, *WORDS),
+            "attempts": all_of(Attempt, "attempt"),
+            "compared": all_of(Compared, "reference"),
+            "overflows": all_of(Overflowed, "overflow"),
+            "injected": "injected" in words,
+            "steps_after_overflow": words[told:].count("attempt"),
+            "absent": all_of(Absent, "hidden"),
+            "spoiled": all_of(Spoiled, "spoiled"),
+            "logged": all_of(Logged, "log"),
+        }
+
+    return readable(Recorded(process=seen.process, problem=seen.problem, error=seen.error, crash=seen.place), facts)
 
 
 def _known(kind: type[Model], entry: Entry) -> dict[str, Any]:

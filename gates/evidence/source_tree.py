@@ -203,18 +203,13 @@ class SourceTree(Evidence):
         """Return what a rule found."""
         return next((trace for trace in self.rules if trace.rule == name), None)
 
-    def places(self, binding: CodeBinding) -> tuple[Location, ...]:
-        """Return the lines of the implementation that a binding comes to."""
+    def ways(self, binding: CodeBinding) -> tuple[Location, ...]:
+        """Return the lines of the implementation that a binding comes to, in this run or in another."""
         if binding.symbol:
             trace = self.symbol(binding)
-            return (trace.location,) if trace and trace.location else ()
+            return (*filter(None, [trace.location]), *trace.others) if trace else ()
         if binding.pattern:
             found = self.pattern(binding)
             return found.places if found else ()
         applied = self.rule(binding.rule)
         return tuple(site.location for site in applied.sites if site.ok) if applied else ()
-
-    def ways(self, binding: CodeBinding) -> tuple[Location, ...]:
-        """Return the lines that a binding comes to in this run or in another."""
-        trace = self.symbol(binding) if binding.symbol else None
-        return (*self.places(binding), *(trace.others if trace else ()))

@@ -13,9 +13,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Self
 
 from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
+from gates.words import printable
 
 TIMEOUT_S = 300
 ASKED_ONCE = frozenset({"rev-parse", "for-each-ref", "merge-base", "remote"})
@@ -206,16 +208,8 @@ GUESSES = (f"{ORIGIN}/HEAD", f"{ORIGIN}/main", f"{ORIGIN}/master", f"{OWN}/main"
 REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout), or name another with --base"
 
 
-@dataclass(frozen=True)
-class Base:
-    """The revision compared with: its name and its commit."""
-
-    name: str
-    commit: str
-
-
-def base_of(history: History, asked: str | None) -> Base:
-    """Return the merge base of HEAD and the base branch; raise `EvidenceUnavailable` with what to do where none is."""
+def base_of(history: History, asked: str | None) -> tuple[str, str]:
+    """Return the name of the base branch, and its merge base with HEAD; raise `EvidenceUnavailable` where none is."""
     head = history.commit("HEAD")
     if head is None:
         raise EvidenceUnavailable("the repository has no commit yet, so there is no earlier bar")
@@ -228,7 +222,7 @@ def base_of(history: History, asked: str | None) -> Base:
         raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
     if is_alone and is_shallow:  # where it came from is not here
         raise EvidenceUnavailable(f"the history is shallow and lacks what came before HEAD; {REMEDY}")
-    return Base(name, base)
+    return name, base
 
 
 def _tip(history: History, asked: str | None) -> tuple[str, str]:
@@ -242,12 +236,19 @@ def _tip(history: History, asked: str | None) -> tuple[str, str]:
 
 
 class TwoStates:
-    """A commit and the work tree, by path relative to the project."""
+    """A commit and the work tree, by path relative to the project; `base` is the branch that the commit is of."""
 
-    def __init__(self, history: History, commit: str, root: Path) -> None:
-        self._history, self.root = history, root
+    def __init__(self, history: History, commit: str, root: Path, base: str = "") -> None:
+        self.history, self.commit, self.root, self.base = history, commit, root, base
         self._tree = history.tree(commit)
         self.skipped: dict[str, None] = {}  # what was not compared and why, each once, as it was met
+
+    @classmethod
+    def since_base(cls, root: Path, asked: str | None) -> Self:
+        """Return the base and the work tree; raise `EvidenceUnavailable` where there is no base."""
+        history = History(root)
+        name, commit = base_of(history, asked)
+        return cls(history, commit, root, printable(name))
 
     def has(self, path: str) -> bool:
         """Return whether the commit has a plain file of this path."""
@@ -261,7 +262,7 @@ class TwoStates:
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the contents that files have in the commit."""
         blobs = {path: self._tree[path] for path in paths if self.has(path)}
-        contents = self._history.read(blobs.values())
+        contents = self.history.read(blobs.values())
         found = {path: content for path, blob in blobs.items() if (content := contents.get(blob.oid)) is not None}
         self.skipped |= {f"{path} (too large, at the base)": None for path in blobs if path not in found}
         return found

@@ -25,7 +25,6 @@ from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
 PLACES = 5
-PARTLY = " was not judged: "
 UNSEEN = "Whether the change lowers what judges it was not seen: "
 GAPS = 3
 CRITERIA = 12  # on the summary
@@ -298,8 +297,7 @@ def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str
     rows, unknown = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran], list[Finding]()
     for found in [gate.findings for gate in report.gates if gate.ran]:
         unknown += [f for f in told_once(found) if f.outcome is Outcome.UNKNOWN and not f.waived]
-        unknown += [f for f in found if f.outcome is Outcome.NOT_APPLICABLE and f.actual == "not judged"]
-        unknown += [f for f in found if f.outcome is Outcome.PASSED and PARTLY in f.message]
+        unknown += [f for f in found if f.unseen]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
     unknown = [f for f in unknown if not (known and (f in known or f.follows))]
     passed = [one for one in report.criteria if one.status is Status.PASS and not one.measures]

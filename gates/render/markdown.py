@@ -93,7 +93,7 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
     world = ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
-        finalize=_printed,
+        finalize=lambda value: value if isinstance(value, Markup) else markdown("" if value is None else value),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -103,10 +103,6 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
         world.bytecode_cache = jinja2.FileSystemBytecodeCache(pattern=f"gates-{__version__}-%s.cache")
     world.filters |= {form.__name__: form for form in (inline, prose, code, cell, told, link, block)}
     return world
-
-
-def _printed(value: object) -> Markup:
-    return value if isinstance(value, Markup) else markdown("" if value is None else value)
 
 
 def _groups(gate: GateReport) -> dict[str, list[Finding]]:

@@ -24,7 +24,7 @@ def seen(tmp_path: Path, call: str, **changes: Any) -> tuple[HotSeen, dict[str, 
     task = a_hot_task(call=call, **{"args": [], **changes})
     paths = HotPaths.collect(task, a_context(root))
     findings = CHECK.judge(task, evidence(paths))
-    return paths.seen[0], {f.check.removeprefix("hot:0:"): f for f in findings if f.criterion is None}
+    return paths.seen[0], {f.check.removeprefix("hot_path:0:"): f for f in findings if f.criterion is None}
 
 
 def marked(mark: str) -> str:

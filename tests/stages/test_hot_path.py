@@ -17,7 +17,7 @@ def judged(seen: HotPaths | None, task: Task | None = None) -> list[Finding]:
 
 
 def of(aspect: str, findings: list[Finding]) -> list[Finding]:
-    return [finding for finding in findings if finding.check == f"hot:0:{aspect}"]
+    return [finding for finding in findings if finding.check == f"hot_path:0:{aspect}"]
 
 
 def outcome(aspect: str, *steps: HotStep, **changes: Any) -> Outcome:

@@ -17,7 +17,7 @@ LEAKS = {"tensors": growing(epochs=90), "private": growing(epochs=90)}
 
 def found(seen: Leaks, **changes: Any) -> Finding:
     both = list(CHECK.judge(a_leaking_task(**changes), evidence(seen)))
-    assert [finding.check for finding in both] == ["leak:0", "leak:0:for:AC1"]
+    assert [finding.check for finding in both] == ["leaks:0", "leaks:0:for:AC1"]
     assert len({finding.outcome for finding in both}) == 1
     return both[0]
 

@@ -37,7 +37,7 @@ def judged(recording: Recording | None = None, task: Task | None = None) -> list
 
 
 def of(aspect: str, findings: list[Finding]) -> list[Finding]:
-    return [finding for finding in findings if finding.check == f"recorded:0:{aspect}"]
+    return [finding for finding in findings if finding.check == f"training_steps:0:{aspect}"]
 
 
 def test_criterion_that_only_a_training_step_stands_for_passes() -> None:

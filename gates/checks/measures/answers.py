@@ -104,9 +104,8 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
     measurements = evidence.get(Measurements)
     if measurements is None:
         return None, evidence.why_missing(Measurements)
-    fitting = [
-        run for run in measurements.of(measure.from_) if measure.on in {"any", run.device} or run.device == "any"
-    ]
+    own = [run for run in measurements.runs if run.id == measure.from_]
+    fitting = [run for run in own if measure.on in {"any", run.device} or run.device == "any"]
     good = [run for run in fitting if run.samples and measure.on in {"any", run.samples.device.type}]
     run = next(iter((*good, *fitting)), None)
     return (run, run.problem) if run else (None, f"measurement {measure.from_!r} was not run")

@@ -137,11 +137,11 @@ class Regressions(Evidence):
         if not comparisons_of(task):
             raise EvidenceUnavailable(f"{task.path} compares no arm with the base")
         history = History(context.root)
-        found = base_of(history, context.base)
-        seen = cls._since(task, history, context.root, found.name, found.commit)
-        before = history.commit("HEAD^1") if found.commit == history.commit("HEAD") else None
+        name, commit = base_of(history, context.base)
+        seen = cls._since(task, history, context.root, name, commit)
+        before = history.commit("HEAD^1") if commit == history.commit("HEAD") else None
         if not seen.changed and before and not context.base:  # on that branch itself: the commit before
-            seen = cls._since(task, history, context.root, f"{found.name}~1", before)
+            seen = cls._since(task, history, context.root, f"{name}~1", before)
         if not seen.changed or seen.is_new:
             return seen
         tree = context.folder(FOLDER).evidence / "tree"

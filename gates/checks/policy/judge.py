@@ -22,7 +22,7 @@ from gates.errors import UsageError
 from gates.evidence.tests.test_records import followed
 from gates.model import Basis, Finding, Level, Location, Planned, Severity, as_rules
 from gates.project.files import is_code, is_under
-from gates.project.history import History, TwoStates, base_of
+from gates.project.history import TwoStates
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -59,16 +59,14 @@ class Goalposts(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Compare the work tree with the merge base."""
-        history = History(context.root)
-        found = base_of(history, context.base)
-        was = task_at_base(task.id, task.path, context.root, found.commit)
-        states = TwoStates(history, found.commit, context.root)
+        states = TwoStates.since_base(context.root, context.base)
+        was = task_at_base(task.id, task.path, context.root, states.commit)
         unread = [was.unread] if was.unread else []
         made = tuple(_compared(task, context, was, states, unread))
         return cls(
-            how=f"git, the files of {found.commit[:12]} beside those of the work tree",
-            base=printable(found.name),
-            commit=found.commit,
+            how=f"git, the files of {states.commit[:12]} beside those of the work tree",
+            base=states.base,
+            commit=states.commit,
             mode=Mode(context.goalposts or was.settings.goalposts),
             by_base=context.policy is not None,
             is_new=was.task is None and not unread,

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
@@ -282,7 +283,8 @@ def _described(run: PytestRun) -> Iterator[Section]:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     most = run.process.peak_memory_bytes
     memory = f"{most / 2**20:.0f} MiB (largest process)" if most else "not known"
-    counts = ", ".join(f"{run.count(o)} {o.value}" for o in TestOutcome if run.count(o)) or "no test"
+    ends = Counter(test.outcome for test in run.tests)
+    counts = ", ".join(f"{ends[outcome]} {outcome.value}" for outcome in TestOutcome if ends[outcome]) or "no test"
     yield Section(
         title="Test Execution Results",
         facts=(

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gates.check import Said
@@ -29,6 +29,11 @@ def unseen(why: str, *, needed: bool) -> Said:
     return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
 
 
+@dataclass(frozen=True)
+class Missing(Said):
+    """Something that is needed and did not happen."""
+
+
 def absent(why: str, *, needed: bool) -> Said:
     """Say that there is nothing to see, which is a failure where it is needed."""
     said = f"{why[0].upper()}{why[1:]}."
@@ -37,7 +42,7 @@ def absent(why: str, *, needed: bool) -> Said:
     impact = "What the training step is to show does not happen in it."
     fix = "Fix the training step, or take this out of its 'needs'."
     wanted = "what the training step 'needs'"
-    return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
+    return Missing(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
 
 
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gates.check import Said
 from gates.checks.training_steps import aspects
-from gates.checks.training_steps.aspects import absent, columns, hidden, unseen
+from gates.checks.training_steps.aspects import Missing, absent, columns, hidden, unseen
 from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
@@ -218,7 +218,7 @@ def _aspect(name: str, words: str, look: Judge, level: Level | None = Level.MUST
         said = list(look(seen, frozenset(step.needs)))
         if name == "run" or seen.plain.complete:
             return said
-        failed = [one for one in said if one.outcome is Outcome.FAILED and one.actual != "absent"]
+        failed = [one for one in said if one.outcome is Outcome.FAILED and not isinstance(one, Missing)]
         # what is missing may only not have happened yet
         return failed or [unseen("the training step was not seen to its end", needed=False)]
 
@@ -269,7 +269,6 @@ CHECK = ProbeCheck[TrainingStep, StepRecording](
     name="training_steps",
     gate="business-logic",
     order=80,
-    prefix="recorded",
     rule=RULE,
     evidence=Recording,
     aspects=lambda step: tuple(one for one in ASPECTS if ASKED.get(one.name) in {None, *step.needs}),

@@ -12,7 +12,7 @@ from typing import Self
 from pydantic import Field
 
 from gates.check import Evidence
-from gates.code.meanings import PLAIN, is_hollow, last_name
+from gates.code.meanings import PLAIN, Function, is_hollow, last_name
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, first_line, live_statements
@@ -23,7 +23,6 @@ from gates.model import Location, Model
 from gates.project.files import files_of, import_roots, is_code, module_name
 from gates.task.task import Task
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 # decorators under which a call runs the lines of the body; any other may answer in its place, or compile it
 ANSWERING = {"cached_property", "cache", "lru_cache", "typechecked", "deprecated", "compile", "jit", "script"}
 RUNNING = PLAIN - ANSWERING | {"setter", "getter", "deleter", "contextmanager", "asynccontextmanager"}

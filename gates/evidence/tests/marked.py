@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-from gates.code.meanings import is_hollow
+from gates.code.meanings import Function, is_hollow
 from gates.code.sources import Sources
 from gates.code.syntax import SourceModule, Unparsed, first_line, live_statements
 from gates.config import Context
@@ -22,7 +22,6 @@ MARKER = "pytest.mark.criterion"
 ID = "id"  # what the marker's one parameter is called
 MOST_HOPS = 3
 MARKS = ("pytest.mark.", "mark.")
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Marker(Model):

@@ -76,10 +76,6 @@ class PytestRun(Evidence):
         """Return what was left out in one way."""
         return [each for each in self.left_out if each.how is how]
 
-    def count(self, outcome: TestOutcome) -> int:
-        """Return how many tests ended in one way."""
-        return sum(test.outcome is outcome for test in self.tests)
-
     @property
     def complete(self) -> bool:
         """Return whether the run came to its own end and all witnesses tell the same of it."""
