@@ -18,7 +18,7 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
-from gates.project.copies import copy_project, lay_out, lend_generated, relocated
+from gates.project.copies import copy_project, lay_out, lend_generated, placed, relocated
 from gates.project.files import SUPPORT, import_roots, is_among, is_code, is_test_file, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
@@ -168,10 +168,9 @@ def _with_the_bases_tests(context: Context, changes: Changes, whole: Path) -> Pa
     old, added = changes
     copy = copy_project(context.root, whole, copies=2)
     for path in added:
-        (copy / path).unlink()
+        placed(copy, path).unlink(missing_ok=True)
     for path, content in old.items():
-        (copy / path).parent.mkdir(parents=True, exist_ok=True)
-        (copy / path).write_bytes(content)
+        placed(copy, path).write_bytes(content)
     return copy
 
 
