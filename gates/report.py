@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from gates.model import (
     SEVERITIES,
@@ -128,7 +129,8 @@ class Report(Model):
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
     `taken` says how much of the evidence is of an earlier run, where that is so; `since` what is another than in that
-    before; `excerpts` are the lines around the places that findings name.
+    before; `excerpts` are the lines around the places that findings name. `found_by` are the options by which commands
+    find it, where it lies elsewhere than usual.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
@@ -150,6 +152,7 @@ class Report(Model):
     evidence: tuple[FileDigest, ...] = ()
     excerpts: dict[str, str] = Field(default={})
     since: str = ""
+    found_by: SkipJsonSchema[str] = Field(default="", exclude=True)
 
     @property
     def every_finding(self) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from bar import committed, git
 from building import written
 
 from gates.errors import EvidenceUnavailable
-from gates.project.copies import copy_project, give_history, lay_out
+from gates.project.copies import copy_project, give_history, lay_out, placed
 from gates.project.history import MAX_BLOB_BYTES, History, TwoStates
 
 
@@ -29,6 +29,16 @@ def test_files_modes_and_links_are_those_of_the_commit(tmp_path: Path) -> None:
     assert git(target, "describe") == "v1.5"
     assert git(target, "status", "--porcelain") == ""
     assert git(root, "worktree", "list").count("\n") == 0
+
+
+def test_what_is_written_into_a_copy_stays_in_it(tmp_path: Path) -> None:
+    outside, copy = written(tmp_path / "outside", {"a.py": "theirs"}), written(tmp_path / "copy", {"in/a.py": "ours"})
+    for name, to in (("out", outside), ("b.py", outside / "a.py"), ("near", Path("in"))):
+        (copy / name).symlink_to(to)
+    for path in ("out/a.py", "b.py", "near/a.py"):
+        placed(copy, path).write_text("base", encoding="utf-8")
+    texts = [(folder / "a.py").read_text(encoding="utf-8") for folder in (outside, copy / "out", copy / "in")]
+    assert texts == ["theirs", "base", "base"]
 
 
 def test_a_commit_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:

@@ -110,11 +110,11 @@ def test_a_package_of_nothing_but_tests_is_no_implementation(tmp_path: Path) -> 
     assert (task.implementation, task.tests) == (("words",), ("tests_core",))
 
 
-def test_tests_in_files_of_other_names_are_proposed(tmp_path: Path) -> None:
-    """As `python_files` may say."""
+@pytest.mark.parametrize("name", ["tests/all.py", "src/tests.py", "tests.py"])  # as `python_files` may say
+def test_tests_in_files_of_other_names_are_proposed(name: str, tmp_path: Path) -> None:
     other = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
-    task = proposed(written(tmp_path / "project", {**other, "tests/all.py": FILES["tests/test_coding.py"]}))
-    assert bound(task) == {"AC1": (["words.coding:encode", "words.coding:decode"], ("tests/all.py",))}
+    task = proposed(written(tmp_path / "project", {**other, name: FILES["tests/test_coding.py"]}))
+    assert bound(task) == {"AC1": (["words.coding:encode", "words.coding:decode"], (name,))}
 
 
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:

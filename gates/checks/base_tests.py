@@ -18,7 +18,7 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
-from gates.project.copies import copy_project, lay_out, lend_generated, relocated
+from gates.project.copies import copy_project, lay_out, lend_generated, placed, relocated
 from gates.project.files import SUPPORT, import_roots, is_among, is_code, is_test_file, is_under
 from gates.project.history import TwoStates
 from gates.project.policy import task_at_base
@@ -163,10 +163,9 @@ def _with_the_bases_tests(context: Context, changes: Changes, whole: Path) -> Pa
     old, added = changes
     copy = copy_project(context.root, whole, copies=2)
     for path in added:
-        (copy / path).unlink()
+        placed(copy, path).unlink(missing_ok=True)
     for path, content in old.items():
-        (copy / path).parent.mkdir(parents=True, exist_ok=True)
-        (copy / path).write_bytes(content)
+        placed(copy, path).write_bytes(content)
     return copy
 
 
@@ -220,15 +219,12 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base in {"passed", UNSEEN}]
     open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]
-    unseen: dict[Criterion | None, list[BaseTest]] = {}
-    for one in open_:
-        criteria = _criteria(task, one, run)
-        if one.at_base == "passed":
-            yield from _broken(one, criteria, seen)
-            continue
-        for criterion in criteria:
-            unseen.setdefault(criterion, []).append(one)
-    yield from (_undecided(criterion, some, seen) for criterion, some in unseen.items())
+    criteria = {one.id: _criteria(task, one, run) for one in open_}
+    for criterion in (*task.criteria, None):
+        own = [one for one in open_ if criterion in criteria[one.id]]
+        yield from (_broken(one, criterion, criteria[one.id], seen) for one in own if one.at_base == "passed")
+        if unseen := [one for one in own if one.at_base != "passed"]:
+            yield _undecided(criterion, unseen, seen)
     if not open_:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
@@ -237,24 +233,21 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def _criteria(task: Task, one: BaseTest, run: PytestRun | None) -> list[Criterion | None]:
     """Return the criteria that a test of the base stands for: by its path, or by a marker, of the base or of today."""
-
-    def holds(criterion: Criterion) -> bool:
+    found: list[Criterion | None] = []
+    for criterion in task.criteria:
         own = {test.function for test in tests_of(task, criterion, run)} if run else set()
         marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
-        return marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests)
+        if marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests):
+            found.append(criterion)
+    return found or [None]
 
-    return [*filter(holds, task.criteria)] or [None]
 
-
-def _broken(one: BaseTest, criteria: Sequence[Criterion | None], seen: BaseTests) -> Iterator[Finding]:
+def _broken(one: BaseTest, criterion: Criterion | None, criteria: list[Criterion | None], seen: BaseTests) -> Finding:
     why, names = f": {one.message}" if one.message else "", " or ".join(each.id for each in criteria if each)
     message = f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}"
-    named = f'`changes: ["{function_of(one.id)}"]`'
-    fix = (
-        f"Keep what it promised; where the change of behaviour is meant, let {names or 'a criterion'} name it: {named}."
-    )
-    for each in criteria:
-        yield _at_level(each, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
+    named = f'let {names or "a criterion"} name it: `changes: ["{function_of(one.id)}"]`'
+    fix = f"Keep what it promised; where the change of behaviour is meant, {named}."
+    return _at_level(criterion, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
 
 
 def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:

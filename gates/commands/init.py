@@ -24,6 +24,7 @@ from gates.task import loading
 from gates.task.task import TASK_ID
 
 ASIDE = {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "scripts", "tasks", "build", "dist"}
+TESTS = "tests", "test"  # folders, or modules, which pytest takes where they are named
 NO_CODE = {"setup", "conftest", "noxfile", "tasks"}
 ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 NAMED = re.compile(r"\**(?P<id>[A-Z]{1,4}-?\d+)\**\s*[:.)]\s*\**\s*(?P<text>.+)")
@@ -195,7 +196,7 @@ def _is_of_tests(folder: Path) -> bool:
 
 
 def _is_own(path: Path) -> bool:
-    return path.stem not in NO_CODE and not is_test_file(path)
+    return path.stem not in {*NO_CODE, *TESTS} and not is_test_file(path)
 
 
 def _tests(root: Path, implementation: tuple[str, ...]) -> tuple[str, ...]:
@@ -203,13 +204,13 @@ def _tests(root: Path, implementation: tuple[str, ...]) -> tuple[str, ...]:
     table = config.tool_tables(root / "pyproject.toml") if (root / "pyproject.toml").is_file() else {}
     options = table.get("pytest", {}).get("ini_options", {}) if isinstance(table.get("pytest"), dict) else {}
     asked = options.get("testpaths", [])
-    beside = sorted(root.iterdir())
+    beside = [*sorted(root.iterdir()), *sorted((root / "src").glob("*.py"))]
     inside = (path.parent.relative_to(root) for path in files_of(implementation, root) if is_test_file(path))
     found = (
         [path for path in (asked.split() if isinstance(asked, str) else asked) if (root / path).exists()]
-        or [name for name in ("tests", "test") if (root / name).is_dir()]
+        or [name for name in TESTS if (root / name).is_dir()]
         or [path.name for path in beside if _is_of_tests(path)]
-        or [path.name for path in beside if is_test_file(path)]
+        or [path.relative_to(root).as_posix() for path in beside if is_test_file(path) or path.stem in TESTS]
         or dict.fromkeys(path.as_posix() for path in inside)
     )
     return tuple(found)

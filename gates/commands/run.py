@@ -79,8 +79,9 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     with guarded_folder() as folder:
         before = _last(out, task)
         report = _judged(request, task, _context(request, home), selection, folder, before, say)
-        if before:
-            report = report.model_copy(update={"since": since(before, report)})
+        elsewhere = f" --out {shlex.quote(str(near(out)))}" if out != whole else ""
+        told = {"since": since(before, report) if before else "", "found_by": elsewhere}
+        report = report.model_copy(update=told)
         files = json.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
@@ -90,9 +91,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         store.publish(out, files, folder, obsolete=pages)
         if unlogged := log_run(request.project.root, _logged(report, request)):
             say(f"note: this run is not in the history: {unlogged}")
-    summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
-    return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
+    return f"{text.summary(report)}\nreport: {near(out / first)}\n", report.verdict.exit_code
 
 
 def _context(request: Request, home: Path) -> Context:

@@ -90,6 +90,17 @@ def copy_project(root: Path, whole: Path, copies: int) -> Path:
     return target
 
 
+def placed(copy: Path, path: str | Path) -> Path:
+    """Return where a file may be written or removed in a copy: links that lead out of it are taken away."""
+    target = copy / path
+    for each in (*reversed(target.parents), target):
+        leads_out = each.is_relative_to(copy) and not each.resolve().is_relative_to(copy.resolve())
+        if each.is_symlink() and (leads_out or each == target):
+            each.unlink()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
+
+
 def _place_for(root: Path, folder: Path) -> Path:
     """Return where a copy is to lie: as deep as in its repository, what is above it copied, folders beside linked."""
     top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)

@@ -281,11 +281,12 @@ def nothing_wrong(findings: Iterable[Finding]) -> str:
 
 def next_step(report: Report) -> tuple[str, str]:
     """Return the next command, and what it is for."""
-    task = report.task.id
-    for cause in deciding(report):
-        settling = next((f.command for f in cause.findings if f.command), "")
-        return settling or f"gates explain {task} {cause.first.criterion or cause.first.rule}", cause.first.remediation
-    return f"gates explain {task}", "to see what the verdict rests on"
+    about, purpose = "", "to see what the verdict rests on"
+    if cause := next(iter(deciding(report)), None):
+        if settling := next((f.command for f in cause.findings if f.command), ""):
+            return settling, cause.first.remediation
+        about, purpose = f" {cause.first.criterion or cause.first.rule}", cause.first.remediation
+    return f"gates explain {report.task.id}{about}{report.found_by}", purpose
 
 
 def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str]]:

@@ -12,10 +12,9 @@ def render(report: Report, _templates: Path | None) -> dict[str, str]:
     return {"summary.txt": summary(report)}
 
 
-def summary(report: Report, options: str = "") -> str:
-    """Return the summary; `options` are those by which the next command finds the reports."""
+def summary(report: Report) -> str:
+    """Return the summary."""
     command, purpose = _views.next_step(report)
-    command += options if command.startswith("gates explain") else ""
     task, verdict, score = report.task, report.verdict, report.score
     ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [

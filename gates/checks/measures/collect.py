@@ -19,7 +19,7 @@ from gates.evidence.measurements import attempt, attempts_key, kept, timed
 from gates.measuring.bench import ArmFailed, Bench, Launch, launch
 from gates.measuring.session import Plan
 from gates.measuring.taken import MeasurementRun, digest_of
-from gates.project.copies import lay_out
+from gates.project.copies import lay_out, placed
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
@@ -101,7 +101,7 @@ def _raising(sides: Sides) -> Iterator[None]:
     paths = [path for path in files_of(sides.task.implementation, sides.tree) if path.suffix == ".py"]
     sources = {path: path.read_bytes() for path in paths}
     for path in sources:
-        path.write_text("raise RuntimeError('this code is not there')\n", encoding="utf-8")
+        placed(sides.tree, path).write_text("raise RuntimeError('this code is not there')\n", encoding="utf-8")
     try:
         yield
     finally:
@@ -222,10 +222,7 @@ def _lend(measurement: Measurement, sides: Sides) -> Iterator[str]:
     """
     for path in named_files(sides.task, measurement, sides.context):
         if not is_among(path, sides.task.implementation):
-            target = sides.tree / path
-            target.unlink(missing_ok=True)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(sides.context.root / path, target)
+            shutil.copy(sides.context.root / path, placed(sides.tree, path))
             yield path
 
 

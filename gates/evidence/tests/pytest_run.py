@@ -251,7 +251,7 @@ def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[Te
 
 def _command(task: Task, context: Context, folder: Path) -> list[str]:
     argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}"]
-    argv += ["--color=no", "--json-report", "--json-report-omit=collectors,log,streams,keywords"]
+    argv += ["--color=no", "--json-report", "--json-report-omit", "collectors", "log", "streams", "keywords"]
     argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
     return [*argv, "-o", f"cache_dir={folder / 'cache'}"]
 
