@@ -42,18 +42,6 @@ def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> G
     return GradientNorms(torch.linalg.vector_norm(each), each, having)
 
 
-def clip_to(limit: float, norms: GradientNorms) -> None:
-    """Scale the gradients so that their norm is at most `limit`, with the bits of torch's own clipping."""
-    grads = [param.grad for param in norms.params if param.grad is not None]
-    if not all(type(grad) is Tensor and grad.device == norms.total.device for grad in grads):
-        nn.utils.clip_grads_with_norm_(norms.params, limit, norms.total)
-    elif grads:
-        share = (norms.total + 1e-6).reciprocal_()
-        if limit != 1.0:
-            share.mul_(limit)
-        torch._foreach_mul_(grads, share.clamp_(max=1.0))  # torch's own sorts them by device and dtype once more
-
-
 def by_group(norms: GradientNorms, optimizers: Sequence[torch.optim.Optimizer]) -> list[GradientNorms]:
     """Return the norms of each parameter group by itself; all of them together are what was measured."""
     parts, start = [], 0

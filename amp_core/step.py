@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
-from amp_core.gradients import GradientNorms, by_group, clip_to, measure_gradients
+from amp_core.gradients import GradientNorms, by_group, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
 from amp_core.parallel import without_sync
@@ -186,7 +186,7 @@ class TrainStep:
             metrics |= {f"grad_norm/{index}": part.total for index, part in enumerate(parts)}
         for limit, part in zip(limits, parts, strict=True):
             if limit is not None and limit != math.inf:
-                clip_to(limit, part)
+                nn.utils.clip_grads_with_norm_(part.params, limit, part.total)
         if self.max_grad_value is not None:
             nn.utils.clip_grad_value_(norms.params, self.max_grad_value)
         self.scaler.agree(self.optimizers, norms)

@@ -69,7 +69,8 @@ def _staged(paths: Iterable[Path], what: str, where: Path) -> Iterator[dict[Path
                     path.rename(f"{beside}-old")
                 beside.replace(path)
         except OSError as error:
-            raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
+            reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error  # a whole list
+            raise GatesError(f"{what} cannot be written into {str(where)!r}: {reason}") from error
         finally:
             for left in [left for path in staged for left in path.parent.glob(f"{STAGING}{os.getpid()}-*")]:
                 shutil.rmtree(left, ignore_errors=True)

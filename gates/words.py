@@ -17,7 +17,8 @@ def printable(text: str) -> str:
 
 def visible(text: str) -> str:
     """Show control characters, and those that turn the direction of writing, as escapes."""
-    return "".join(c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)
+    shown = (c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)
+    return text if text.isprintable() else "".join(shown)
 
 
 PLACEHOLDER = re.compile(r"\{\w+\}")

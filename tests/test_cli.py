@@ -137,7 +137,7 @@ USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no task": (("run",), ("TASK",)),
     "time limit of 0": (("run", "T1", "--timeout", "0"), ("--timeout",)),
     "endless time limit": (("run", "T1", "--timeout", "inf"), ("--timeout",)),
-    "unknown rule": (("explain", "EX099"), ("there is no rule 'EX099'", "did you mean 'EX0")),
+    "unknown rule": (("explain", "PF0001"), ("there is no rule 'PF0001'", "did you mean 'PF001'")),
     "unknown criterion to explain": (("explain", "T1", "AC9"), ("did you mean 'AC",)),
     "unknown subject": (("explain", "T9"), ("no task 'T9'", "known: T1")),
     "unknown schema": (("schema", "reslut"), ("reslut",)),

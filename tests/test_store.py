@@ -1,6 +1,8 @@
 """Reports on disk: whole or not at all, and nothing of an earlier run is damaged or left beside a new one."""
 
+import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from building import written
@@ -27,6 +29,7 @@ NEW = {"summary.md": "new", "result.json": "new"}
 
 
 def test_first_report_is_published(tmp_path: Path) -> None:
+    assert store.last(tmp_path) is None
     out = tmp_path / "deep" / "out"
     store.prepare(out)
     assert contents(out) == {}
@@ -63,9 +66,12 @@ def test_folder_that_is_gone_by_then_is_made_again(tmp_path: Path) -> None:
     assert contents(tmp_path / "gone") == {**NEW, "evidence/raw.txt": "new"}
 
 
-def test_folder_that_became_a_file_is_one_clear_error(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GatesError, match="cannot be written"):
         store.publish(written(tmp_path, {"gone": "x"}) / "gone", NEW, raw(tmp_path))
+    monkeypatch.setattr(shutil, "copytree", Mock(side_effect=shutil.Error([("a", "b", "no space")] * 2)))
+    with pytest.raises(GatesError, match=r"into '[^']*': no space$"):
+        store.publish(tmp_path, NEW, raw(tmp_path, "more"))
 
 
 @pytest.mark.parametrize("bad", [{"no/such/folder.md": "x"}, {"summary.md": "\ud800"}], ids=["place", "text"])
@@ -77,16 +83,9 @@ def test_file_that_cannot_be_written_leaves_the_old_report(tmp_path: Path, bad: 
 
 
 def test_evidence_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    secret = written(tmp_path, {"secret": "s"}) / "secret"
-    folder = raw(tmp_path)
-    (folder / "link").symlink_to(secret)
-    out = a_report_folder(tmp_path)
-    store.publish(out, NEW, folder)
+    ((folder := raw(tmp_path)) / "link").symlink_to(written(tmp_path, {"secret": "s"}) / "secret")
+    store.publish(out := a_report_folder(tmp_path), NEW, folder)
     assert "evidence/link" not in contents(out)
-
-
-def test_last_of_nothing_is_none(tmp_path: Path) -> None:
-    assert store.last(tmp_path) is None
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[", '{"schema": "gates.result/0"}', "\ud7ff"])

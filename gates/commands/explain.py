@@ -1,7 +1,6 @@
 """What `gates explain`, `list`, `rules` and `schema` say: from verdict to rule to evidence, and what there is."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,14 +10,14 @@ from gates.config import Project
 from gates.errors import UsageError
 from gates.measuring.samples import Samples
 from gates.model import Finding, Model, Outcome, RuleText
-from gates.report import CriterionReport, Report, ranked, reason
+from gates.render._views import causes
+from gates.report import CriterionReport, Report, reason
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
 from gates.task.task import Task, task_model
-from gates.task.yaml_source import did_you_mean
+from gates.task.yaml_source import did_you_mean, meant
 
-RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
 LISTED = 3
 
 
@@ -30,8 +29,8 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
         yield from _rule(known[subject])
     elif subject in code_rules:
         yield from _code_rule(code_rules[subject])
-    elif RULE_ID.fullmatch(subject):
-        raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, known)}")
+    elif meant(subject, (*known, *code_rules)) and subject not in {task.id for task in spec.load_all(project)[0]}:
+        raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, (*known, *code_rules))}")
     else:
         task = spec.of_project(subject, project)
         report = store.last(out or project.reports / task.id)
@@ -89,17 +88,17 @@ FACTS = ("expected", "actual", "impact", "remediation", "command")
 
 
 def _findings(found: Iterable[Finding], known: dict[str, RuleText]) -> Iterator[str]:
-    """Yield findings, each with its rule and the raw file that it rests on; advice is given once."""
-    given = set[tuple[str, str]]()
-    for finding in ranked(found):
+    """Yield findings, those of one cause in one, each with its rule and the raw file that it rests on."""
+    for cause in causes(found):
+        finding = cause.first
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         open_or_bad = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
         yield f"{finding.outcome.words:<8} {reason(finding)}{f' ({title})' if open_or_bad else ''}"
         facts = [(name, getattr(finding, name)) for name in (FACTS if open_or_bad else ())]
-        yield from (f"  {name}: {value}" for name, value in facts if value and (name, value) not in given)
+        yield from [f"  and {len(cause.others)} more like it"] if cause.others else []
+        yield from (f"  {name}: {value}" for name, value in facts if value)
         yield from [f"  evidence: evidence/{finding.evidence}"] if finding.evidence else []
         yield from [f"  {finding.waived}"] if finding.waived else []
-        given.update(facts[2:])
 
 
 def _rule(rule: RuleText) -> list[str]:

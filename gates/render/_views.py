@@ -172,9 +172,8 @@ def in_prose(report: Report) -> str:
 
 def _of_failures(failed: Sequence[Cause], report: Report) -> str:
     if failed:
-        what = ", ".join(failed[0].criteria) or failed[0].first.rule
         begun = "One cause blocks" if len(failed) == 1 else f"{len(failed)} causes block; the first"
-        return f"{begun}: {what}: {_sentence(failed[0].first.message)}"
+        return f"{begun}: {', '.join(failed[0].criteria) or failed[0].first.rule}: {_sentence(failed[0].first.message)}"
     save = f", save for what is waived of {', '.join(report.waived)}" if report.waived else ""
     return "Nothing that blocks failed." if weak(report.every_finding) else f"Nothing failed{save}."
 
@@ -248,8 +247,7 @@ def seconds(duration_s: float) -> str:
 
 def shown_criteria(report: Report) -> list[CriterionReport]:
     """Return the criteria that the summary shows: all, or where they are many those first that are not verified."""
-    few = len(report.criteria) <= CRITERIA
-    return sorted(report.criteria, key=lambda one: not few and one.status in SETTLED)[:CRITERIA]
+    return sorted(report.criteria, key=lambda c: len(report.criteria) > CRITERIA and c.status in SETTLED)[:CRITERIA]
 
 
 def evidence_for(report: Report, criterion: CriterionReport) -> str:
@@ -301,8 +299,7 @@ def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str
         unknown += [f for f in found if f.unseen]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
     unknown = [f for f in unknown if not (known and (f in known or f.follows))]
-    passed = [one for one in report.criteria if one.status is Status.PASS and not one.measures]
-    bare = [criterion.id for criterion in passed if QUANTITY.search(criterion.text)]
+    bare = [c.id for c in report.criteria if c.status is Status.PASS and not c.measures and QUANTITY.search(c.text)]
     rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
 
@@ -352,8 +349,7 @@ def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[Crit
     """Yield each criterion that is not settled, with what of some findings it lacks, the worst first."""
     open_ = [f for f in ranked(findings) if f.outcome in LACKING and not f.waived]
     found = _grouped(open_, lambda finding: finding.criterion)
-    settled = (criterion for criterion in report.criteria if criterion.status not in SETTLED)
-    yield from ((criterion, found[criterion.id]) for criterion in settled if criterion.id in found)
+    yield from ((c, found[c.id]) for c in report.criteria if c.status not in SETTLED and c.id in found)
 
 
 def tallied(traces: Iterable[Trace]) -> str:

@@ -56,10 +56,9 @@ def page(template: str, templates: Path | None, **values: object) -> str:
 def check(templates: Path, draft: Report) -> None:
     """Compile every template beside the project's own, and render a draft: what is broken is known before a run."""
     world = environment(templates)
-    for name in world.list_templates():
-        if name.endswith(".j2"):
-            with _clear_errors(templates, name):
-                world.get_template(name)
+    for name in world.list_templates(extensions=["j2"]):
+        with _clear_errors(templates, name):
+            world.get_template(name)
     render(draft, templates)
 
 
@@ -82,6 +81,18 @@ def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]
         raise GatesError(f"{told}; this is a fault of gates, report it") from error
 
 
+SAFE: dict[tuple[type, str], bool] = {}
+
+
+class _World(ImmutableSandboxedEnvironment):
+    """The sandbox, which asks once for each type and name whether a template may use an attribute."""
+
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
+        if (key := (type(obj), attr)) not in SAFE:
+            SAFE[key] = super().is_safe_attribute(obj, attr, value)
+        return SAFE[key]
+
+
 def environment(templates: Path | None) -> jinja2.Environment:
     """Return the templates' world: everything printed is escaped, and templates can run no code of their own."""
     shipped = SHIPPED if SHIPPED.is_dir() else IN_CHECKOUT
@@ -90,7 +101,7 @@ def environment(templates: Path | None) -> jinja2.Environment:
 
 @cache  # what is checked before a run is compiled for the report, too
 def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
-    world = ImmutableSandboxedEnvironment(
+    world = _World(
         loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         finalize=lambda value: value if isinstance(value, Markup) else markdown("" if value is None else value),
@@ -109,7 +120,7 @@ def _groups(gate: GateReport) -> dict[str, list[Finding]]:
     """Return a gate's findings by outcome, worst first."""
     findings = _views.told_once(ranked(gate.findings))
     groups = {name: [f for f in findings if f.outcome is outcome and not f.waived] for name, outcome in GROUPS.items()}
-    return {"waived": [f for f in findings if f.waived], **groups}
+    return groups | {"waived": [f for f in findings if f.waived]}
 
 
 FORMAT = Format(name="markdown", render=render)

@@ -46,7 +46,7 @@ def test_the_whole_stack_takes_at_most_44_operators_a_step(monkeypatch: pytest.M
     seen: list[str] = []
     with Operators(lambda op: seen.append(op.name)):
         step(batch)
-    assert len([name for name in seen if name not in VIEWS]) <= 44
+    assert len([name for name in seen if name not in VIEWS and not name.startswith("profiler::")]) <= 44
 
 
 def test_an_unclipped_step_is_held_to_the_recipe_with_its_guard() -> None:

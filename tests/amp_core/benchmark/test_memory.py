@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -59,11 +60,6 @@ def test_predicting_is_done_without_the_memory() -> None:
 
 
 def test_an_arm_that_does_not_fit_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    def peak(_: Workload, arm: str, *__: object) -> float:
-        if arm == "fp32":
-            raise torch.OutOfMemoryError("no more")
-        return 5.0
-
-    monkeypatch.setattr(memory, "_peak", peak)
+    monkeypatch.setattr(memory, "_peak", Mock(side_effect=[torch.OutOfMemoryError("no more"), 5.0, 5.0]))
     assert peak_or_none(SMALL, "fp32", CPU, repeats=2) is None
     assert peak_or_none(SMALL, "bf16", CPU, repeats=2) == (5.0, 5.0)
