@@ -11,7 +11,7 @@ from functools import cached_property
 
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
-from gates.scan.pattern import Pattern, root_of
+from gates.scan.pattern import Pattern
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import below, walk
@@ -134,9 +134,8 @@ class Hot:
         body, around, scope = pattern.body, module.parents.get(node), self.project.scope_at(node, module)
         if not isinstance(body, ast.Call):
             return isinstance(body, ast.expr) or (around is not None and match(pattern, around, scope) is not None)
-        root = root_of(body.func)
-        if root is not None:
-            return names_it(root, node, scope)
+        if pattern.root is not None:
+            return names_it(pattern.root, node, scope)
         if pattern.tail is None or not isinstance(body.func, ast.Attribute):
             return True
         if not isinstance(node, ast.Attribute) or not isinstance(around, ast.Call) or around.func is not node:

@@ -73,7 +73,7 @@ def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) 
             if isinstance(value, ast.Tuple | ast.List) and apart:
                 yield from _attributes(instance, inner, value.elts[index])
             elif isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == instance:
-                yield inner.attr, Binding("item", value, index=index) if value is not None else Binding("opaque")
+                yield inner.attr, Binding("item", value, at=index) if value is not None else Binding("opaque")
 
 
 def stored_in(function: ast.AST) -> frozenset[str]:

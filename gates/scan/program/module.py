@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from gates.code.syntax import Definition, live_statements, origin
 from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
@@ -28,18 +29,17 @@ def package_of(path: str) -> str:
     return ".".join(path.split("/")[:-1])
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(NamedTuple):
     """One way that a name gets its meaning.
 
-    `kind` is import (`dotted`), define (`node`), value (`node`), item (`node` unpacked at `index`), enter (`node` is
+    `kind` is import (`dotted`), define (`node`), value (`node`), item (`node` unpacked `at` an index), enter (`node` is
     a context), parameter (`node` is its annotation), or opaque.
     """
 
     kind: str
     node: ast.AST | None = None
     dotted: str = ""
-    index: int = 0
+    at: int = 0
 
 
 @dataclass
@@ -252,7 +252,7 @@ def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]
             if same and isinstance(value, ast.Tuple | ast.List):
                 yield from _targets(inner, value.elts[index])
             elif isinstance(inner, ast.Name):
-                yield inner.id, Binding("item", value, index=index)
+                yield inner.id, Binding("item", value, at=index)
             else:
                 yield from _opaque(inner)
 

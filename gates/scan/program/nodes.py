@@ -14,42 +14,32 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
 _MAY_BE_DEAD = HOLDING | {ast.Module, *DEFINED, ast.IfExp}  # in whose parts some may never run
-_CHILDREN, _INNER = "_gates_children", "_gates_inner"
+_INNER = "_gates_inner"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
-_SCALARS = frozenset({"ctx", "id", "attr", "arg", "module", "level", "kind", "type_comment"})
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Global, ast.Nonlocal})  # most nodes are one of these
+_WITH_GAPS = frozenset({ast.Dict, ast.arguments})  # in whose lists `None` stands for what is not there
+_SCALARS = frozenset({"ctx", "attr", "arg", "module", "level", "kwd_attrs", "type_comment"})
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
-SINGLE = frozenset({ast.Name, ast.Constant})  # most nodes are one of these, and hold no other
 _NONE: tuple[ast.AST, ...] = ()
 
 
-def children(node: ast.AST) -> tuple[ast.AST, ...]:
+def children(node: ast.AST) -> Sequence[ast.AST]:
     """Return the nodes directly below a node, in the order of its fields; whether a name is read or set is none."""
-    if type(node) in SINGLE:
-        return _NONE
-    own = node.__dict__
-    found: tuple[ast.AST, ...] | None = own.get(_CHILDREN)
-    if found is None:
-        found = own[_CHILDREN] = _listed(node)
-    return found
-
-
-def _listed(node: ast.AST) -> tuple[ast.AST, ...]:
     kind = type(node)
-    fields = _FIELDS.get(kind)
-    if fields is None:
-        fields = _FIELDS[kind] = tuple(name for name in node._fields if name not in _SCALARS)
-    if not fields:
+    if kind in _LEAVES:
         return _NONE
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(name for name in kind._fields if name not in _SCALARS)
     found: list[ast.AST] = []
     own = node.__dict__
-    for name in fields:
+    for name in _FIELDS[kind]:
         value = own.get(name)
         if type(value) is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
+            found += value
         elif isinstance(value, ast.AST):
             found.append(value)
-    return tuple(found)
+    return [each for each in found if each is not None] if kind in _WITH_GAPS else found
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -135,13 +125,12 @@ def live_nodes_of(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[a
         node = stack.pop()
         kind = type(node)
         found[kind].append(node)
-        if kind in SINGLE:
+        if kind in _LEAVES:
             continue
         below: Sequence[ast.AST] = live_children(node) if kind in _MAY_BE_DEAD else children(node)
         if isinstance(node, FUNCTIONS) and (unused := _unused(node)):
             below = [child for child in below if child not in unused]
-        for child in below:
-            parents[child] = node
+        parents.update(dict.fromkeys(below, node))
         stack += below[::-1]
     return dict(found)
 
