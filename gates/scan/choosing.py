@@ -71,7 +71,8 @@ def facts_of(path: Path, shown: str, words: frozenset[str]) -> FileFacts:
 def mentions(path: Path, words: Collection[str]) -> bool:
     """Return whether a file holds one of some words."""
     raw = content(path)
-    return isinstance(raw, bytes) and bool(_words(_text(raw), words))
+    text = _text(raw) if isinstance(raw, bytes) else ""
+    return any(re.search(rf"{word}(?<!\w{word})(?!\w)", text) for word in words)  # what is written first is fast
 
 
 def _text(raw: bytes) -> str:

@@ -14,7 +14,7 @@ from gates.scan.paths.events import Happening, tails_of
 from gates.scan.pattern import Pattern
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import below, walk
+from gates.scan.program.nodes import FUNCTIONS, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.rule import EventKind
@@ -33,7 +33,6 @@ def _asked(node: ast.AST) -> ast.AST:
     return node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__", "__iter__", "__next__"})
 KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
 FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
@@ -80,7 +79,7 @@ class Hot:
     def _asked_in(self, around: ast.AST) -> frozenset[str]:
         """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
         if around not in self._names:
-            asked = (_asked(node) for node in below(around) if node in self._hot and isinstance(node, ASKING))
+            asked = (_asked(node) for node in walk(around) if node in self._hot and isinstance(node, ASKING))
             names = {tail_of(n) for each in asked for n in walk(each) if isinstance(n, ast.Name | ast.Attribute)}
             self._names[around] = frozenset(names - {"self"})
         return self._names[around]

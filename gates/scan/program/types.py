@@ -194,7 +194,6 @@ class Types:
 
 
 def _returned(function: Function) -> list[ast.expr]:
-    """Return what a function returns."""
     return [node.value for node in inner(function, ast.Return) if node.value is not None]
 
 
