@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from gates.code.syntax import Definition, live_statements, origin
+from gates.code.syntax import Definition, SourceModule, live_statements, origin
 from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -43,16 +43,21 @@ class Binding(NamedTuple):
     at: int = 0
 
 
-@dataclass
-class Module:
-    """A parsed file; `name` is its dotted name, from the root of the project."""
+@dataclass(frozen=True, eq=False)
+class Module(SourceModule):
+    """A file of a program; its path is from the root of the project."""
 
-    path: str
-    name: str
-    package: str
-    tree: ast.Module
-    aliases: dict[str, str]  # what its imports are called in full
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+
+    @cached_property
+    def name(self) -> str:
+        """Return its dotted name."""
+        return name_of(self.path)
+
+    @cached_property
+    def package(self) -> str:
+        """Return the package that its imports are relative to."""
+        return package_of(self.path)
 
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:

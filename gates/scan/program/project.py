@@ -278,6 +278,4 @@ def project_of(contents: Mapping[str, bytes | str]) -> Project:
 
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
-    package = package_of(path)
-    source = parse(raw, path, package)
-    return Module(path, name_of(path), package, source.tree, source.aliases)
+    return Module(**vars(parse(raw, path, package_of(path))))
