@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import (
     CLASS,
-    Asked,
     Choice,
     Facts,
-    TreeFacts,
     batches,
     facts_of,
     links_of,
@@ -185,15 +183,14 @@ def _check_all(rules: Sequence[Rule], facts: Facts, read: Files, found: Checked,
     links = links_of(facts)
     local, others = ([rule for rule in rules if rule.is_local is kind] for kind in (True, False))
     here, there = (may_matter(each, facts, links, kept=kept) for each in (local, others))
-    asked, trees = Asked(others), dict[str, TreeFacts]()
+    choice = Choice(others, links)
     for files, judged in batches(facts, links):
         project = read.program(files, sorted(judged & here))
         for shown in sorted(judged):
             module = project.module(shown)
             if module is not None and shown in there:
-                trees[shown] = asked.of(module)
+                choice.read(module)
         _apply([(rule, here) for rule in local], judged, project, found, kept=kept)
-    choice = Choice(others, trees, links)
     chosen = [(rule, choice.wanted(rule, kept=kept)) for rule in others]
     for files, judged in batches(set().union(*(speaks for _, speaks in chosen)), links):
         main = [shown for shown in files if shown in judged or choice.tells(shown)]

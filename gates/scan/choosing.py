@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from gates.code.syntax import content
@@ -36,7 +36,6 @@ def patterns_of(rule: Rule) -> Iterator[Pattern]:
 
 CLASS = "class"
 MOST = 24  # files of one folder that are judged together
-STEPS = 1  # imports that are followed from what is judged
 _SPACED = bytes(byte if byte >= 128 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 _NAME = re.compile(r"[*\w]+")
 _COMMENT = re.compile(r"#.*")
@@ -127,15 +126,7 @@ def batches(files: Collection[str], links: Links) -> Iterator[tuple[list[str], f
     for there in folders.values():
         for at in range(0, len(there), MOST):
             judged = frozenset(there[at : at + MOST])
-            yield sorted(_reached(judged, links)), judged
-
-
-def _reached(files: frozenset[str], links: Links) -> set[str]:
-    found, edge = set(files), set(files)
-    for _ in range(STEPS):
-        edge = {target for shown in edge for target in links[shown]} - found
-        found |= edge
-    return found
+            yield sorted(judged.union(*(links[shown] for shown in judged))), judged
 
 
 @dataclass(frozen=True)
@@ -145,9 +136,9 @@ class TreeFacts:
     By word that it uses, `leads` are the functions and classes that come to it.
     """
 
-    uses: frozenset[str] = frozenset()
-    lends: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    leads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    uses: frozenset[str]
+    lends: Mapping[str, frozenset[str]]
+    leads: Mapping[str, frozenset[str]]
 
 
 def may_matter(rules: Collection[Rule], facts: Facts, links: Links, *, kept: bool) -> set[str]:
@@ -165,32 +156,30 @@ def _is_written(words: frozenset[str], pattern: Pattern) -> bool:
     return pattern.words <= words
 
 
-class Asked:
-    """What some rules ask the tree of a file."""
-
-    def __init__(self, rules: Collection[Rule]) -> None:
-        self._lendable = frozenset(word for rule in rules for each in patterns_of(rule) for word in each.lendable)
-        self._events = {p.text: p for rule in rules for kind in rule.events for p in kind.code.patterns}.values()
-
-    def of(self, module: Module) -> TreeFacts:
-        """Return what the tree of a file tells."""
-        lends = {word: frozenset(module.renames[word] - {word}) for word in self._lendable & module.renames.keys()}
-        held = {word for p in self._events if p.uses <= module.uses for word in p.words & module.uses}
-        return TreeFacts(module.uses, lends, {word: module.leading(word) for word in held})
-
-
 class Choice:
     """Answers which files rules may speak of, by what their trees tell and those of what they import."""
 
-    def __init__(self, rules: Iterable[Rule], trees: Mapping[str, TreeFacts], links: Links) -> None:
-        self._trees = trees
-        self._links = {shown: [target for target in links[shown] if target in trees] for shown in trees}
+    def __init__(self, rules: Collection[Rule], links: Links) -> None:
+        self._links = links
+        self._trees: dict[str, TreeFacts] = {}
+        self._lendable = frozenset(word for rule in rules for each in patterns_of(rule) for word in each.lendable)
         self._patterns = {p.text: p for rule in rules for kind in rule.events for p in kind.code.patterns}
-        own = {s: frozenset(text for text, p in self._patterns.items() if self._fits(s, p)) for s in trees}
-        self._events = {
-            shown: held.union(*(self._led(target, shown, own[target]) for target in self._links[shown]))
-            for shown, held in own.items()
-        }
+
+    def read(self, module: Module) -> None:
+        """Take in what the tree of a file tells."""
+        lends = {word: frozenset(module.renames[word] - {word}) for word in self._lendable & module.renames.keys()}
+        events = (pattern for pattern in self._patterns.values() if pattern.uses <= module.uses)
+        held = {word for pattern in events for word in pattern.words & module.uses}
+        self._trees[module.path] = TreeFacts(module.uses, lends, {word: module.leading(word) for word in held})
+
+    @cached_property
+    def _events(self) -> dict[str, frozenset[str]]:
+        """Return the patterns of events that code of each file may fit, or come to in what it imports."""
+        own = {s: frozenset(text for text, p in self._patterns.items() if self._fits(s, p)) for s in self._trees}
+        return {s: held.union(*(self._led(near, s, own[near]) for near in self._near(s))) for s, held in own.items()}
+
+    def _near(self, shown: str) -> Iterator[str]:
+        return (target for target in self._links[shown] if target in self._trees)
 
     def wanted(self, rule: Rule, *, kept: bool) -> set[str]:
         """Return the files that may break a rule, or keep it."""
@@ -207,10 +196,9 @@ class Choice:
     def _fits(self, shown: str, pattern: Pattern) -> bool:
         """Return whether code in a file may fit a pattern, by names of its own or those that another file lends."""
         uses = self._trees[shown].uses
-        if not pattern.uses <= uses:
-            return False
-        near = [self._trees[target].lends for target in self._links[shown]]
-        return all(any(not uses.isdisjoint(lends.get(word, ())) for lends in near) for word in pattern.lendable - uses)
+        lent = pattern.lendable - uses
+        near = [self._trees[target].lends for target in self._near(shown)] if lent else []
+        return pattern.uses <= uses and all(any(uses & lends.get(word, set()) for lends in near) for word in lent)
 
     def _led(self, target: str, shown: str, held: Iterable[str]) -> Iterator[str]:
         """Yield the patterns of an imported file that a file comes to by the name of a function, class or variable."""
