@@ -18,12 +18,7 @@ EMPTY_BASES = {"object", "ABC", "Protocol", "Generic"}
 
 def is_hollow(node: Function | ast.ClassDef) -> bool:
     """Return whether a definition is only a promise: an `@overload`, or a body that is nothing but a refusal."""
-    names = {last_name(part) for part in node.decorator_list}
-    if "overload" in names:
-        return True
-    if "abstractmethod" in names or isinstance(node, ast.ClassDef):
-        return False
-    return _refuses(list(_told(node.body)))
+    return is_overload(node) or (not isinstance(node, ast.ClassDef) and refuses(node))
 
 
 def is_stub(node: ast.stmt) -> bool:
@@ -43,13 +38,12 @@ def refuses(node: ast.stmt) -> bool:
     """Return whether a definition, or a method of it that is not abstract, says by an error that it is not there."""
     if isinstance(node, ast.ClassDef):
         return any(map(refuses, node.body))
-    names = {last_name(part) for part in node.decorator_list} if isinstance(node, Function) else set()
-    return isinstance(node, Function) and not names & ABSTRACT and _refuses(list(_told(node.body)))
+    return isinstance(node, Function) and not _decorators(node) & ABSTRACT and _refuses(node.body)
 
 
 def is_overload(node: ast.stmt) -> bool:
     """Return whether a definition only tells the types of another one of its name."""
-    return isinstance(node, Function) and any(last_name(part) == "overload" for part in node.decorator_list)
+    return isinstance(node, Function) and "overload" in _decorators(node)
 
 
 def is_accessor(node: ast.stmt) -> bool:
@@ -77,18 +71,16 @@ def _told(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def does_nothing(node: Function) -> bool:
     """Return whether the body of a function is empty, refuses, or gives back nothing."""
-    rest = list(_told(node.body))
-    if not rest or _refuses(rest):
-        return True
-    only = rest[0]
-    return isinstance(only, ast.Return) and (only.value is None or stands_for_nothing(only.value))
+    first = next(_told(node.body), None)
+    is_empty = isinstance(first, ast.Return) and (first.value is None or stands_for_nothing(first.value))
+    return first is None or is_empty or _refuses(node.body)
 
 
-def _refuses(rest: list[ast.stmt]) -> bool:
-    if len(rest) != 1 or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
-        return False
-    raised = rest[0].exc.func if isinstance(rest[0].exc, ast.Call) else rest[0].exc
-    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+def _refuses(body: list[ast.stmt]) -> bool:
+    match [*_told(body)]:
+        case [ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name)))]:
+            return name == "NotImplementedError"
+    return False
 
 
 def _members(node: ast.ClassDef) -> Iterator[ast.stmt]:
@@ -104,7 +96,11 @@ def _keywords(node: ast.ClassDef) -> list[ast.keyword]:
 
 def is_plain(node: Function | ast.ClassDef) -> bool:
     """Return whether no decorator may make of a definition something else than what is written."""
-    return all(last_name(part) in PLAIN for part in node.decorator_list)
+    return _decorators(node) <= PLAIN
+
+
+def _decorators(node: Function | ast.ClassDef) -> set[str]:
+    return {last_name(part) for part in node.decorator_list}
 
 
 def last_name(node: ast.expr) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from gates.code import meanings
 from gates.code.syntax import Definition, SourceModule, first_line, live_nodes, live_statements
-from gates.scan.program.module import Module
+from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import chain_of, walk
 from gates.scan.program.project import Project
 
@@ -35,8 +35,7 @@ def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: 
 
 def looks_up(node: ast.AST) -> bool:
     """Return whether live code may come by names that are not written in it."""
-    called = [inner.func for inner in live_nodes(node) if isinstance(inner, ast.Call)]
-    return any((one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "")) in LOOKS_UP for one in called)
+    return any(isinstance(inner, ast.Call) and tail_of(inner.func) in LOOKS_UP for inner in live_nodes(node))
 
 
 def names_in(module: SourceModule) -> set[str]:

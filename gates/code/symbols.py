@@ -12,7 +12,7 @@ from gates.code.sources import ModuleFiles, Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed, origin
 from gates.errors import UsageError
 from gates.model import Location, Model
-from gates.scan.program.module import Module, name_of, package_of
+from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
@@ -135,8 +135,7 @@ class Resolver:
 
         def load(shown: str) -> Module | None:
             with suppress(Unparsed):
-                source = self.module(paths.get(shown, self.root / shown))
-                return Module(shown, name_of(shown), package_of(shown), source.tree, source.aliases)
+                return Module(**vars(self.module(paths.get(shown, self.root / shown))))
             return None
 
         return Project(paths, load)

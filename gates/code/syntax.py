@@ -237,7 +237,9 @@ def constant_truth(test: ast.expr) -> bool | None:
 def never_loops(node: ast.stmt) -> bool:
     """Return whether a loop is over nothing: `for _ in ():`, `for _ in range(0):`, `while False:`."""
     test = node.test if isinstance(node, ast.While) else node.iter if isinstance(node, ast.For) else None
-    return test is not None and (constant_truth(test) is False or ast.unparse(test) == "range(0)")
+    if isinstance(test, ast.Call):
+        return ast.unparse(test) == "range(0)" if test.args else False
+    return test is not None and constant_truth(test) is False
 
 
 def blocks(tree: ast.AST) -> Iterator[ast.AST]:
@@ -247,15 +249,9 @@ def blocks(tree: ast.AST) -> Iterator[ast.AST]:
         if depth > DEEPEST:
             raise RecursionError("nested too deeply to be read")
         yield from level
-        level = [child for node in level if type(node) in BLOCKS for child in held(node)]
+        level = [child for node in level for name in BLOCKS.get(type(node), ()) for child in getattr(node, name)]
         if not level:
             return
-
-
-def held(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements directly below what holds some, and its handlers and cases."""
-    for name in BLOCKS[type(node)]:
-        yield from getattr(node, name)
 
 
 def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:

@@ -3,26 +3,25 @@
 import ast
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import (
-    Asked,
+    CLASS,
     Choice,
     Facts,
-    Links,
-    TreeFacts,
     batches,
     facts_of,
     links_of,
     may_matter,
-    words_of,
+    mentions,
+    patterns_of,
 )
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project, module_of, project_of
@@ -125,7 +124,6 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 SHARED = 40  # files whose trees are held for the next folder
 
 
-Read = Callable[[str], Module | None]
 Chosen = Sequence[tuple[Rule, set[str]]]  # the files that each speaks of
 
 
@@ -144,50 +142,64 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
     """Apply rules to the files of a program; without `kept` files that cannot break a rule are left out."""
     paths = {_shown(path, root): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
-    words = frozenset(word for rule in rules for literal in words_of(rule) for word in literal)
+    words = frozenset({CLASS}.union(*(pattern.words for rule in rules for pattern in patterns_of(rule))))
     facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
     found.functions = sum(fact.functions for fact in facts.values())
     unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
     readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
-    _check_all(rules, readable, partial(_module, paths, unread), found, kept=kept)
+    _check_all(rules, readable, Files(paths, unread), found, kept=kept)
     found.unparsed = [unread[shown] for shown in paths if shown in unread]
     for rule, sites in found.sites.items():
         found.sites[rule] = sorted(set(sites))
     return found
 
 
-def _module(paths: Mapping[str, Path], unread: dict[str, str], shown: str) -> Module | None:
-    """Return a file as Python; one that turns out to be none comes to the `unread`."""
-    raw = content(paths[shown])
-    found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
-    if isinstance(found, Module):
-        return found
-    unread[shown] = found
-    return None
+@dataclass
+class Files:
+    """The files of a program as they are read; one that turns out to be no Python comes to the `unread`."""
+
+    paths: Mapping[str, Path]
+    unread: dict[str, str]
+
+    def module(self, shown: str) -> Module | None:
+        """Return a file as Python."""
+        raw = content(self.paths[shown])
+        found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
+        if isinstance(found, Module):
+            return found
+        self.unread[shown] = found
+        return None
+
+    def program(self, files: Collection[str], main: Collection[str]) -> Project:
+        """Return some of them as a program, in which the `main` ones are searched."""
+        return Project(files, self.module, main=main, mentions=lambda shown, words: mentions(self.paths[shown], words))
 
 
-def _check_all(rules: Sequence[Rule], facts: Facts, read: Read, found: Checked, *, kept: bool) -> None:
-    """Read each file once for what its tree tells, then apply each rule to those that it may speak of."""
+def _check_all(rules: Sequence[Rule], facts: Facts, read: Files, found: Checked, *, kept: bool) -> None:
+    """Apply rules of what a file itself writes to each as it is read, then the others to those that they may speak of.
+
+    Which these are is known when all are read: by what their trees tell, and those of what they import.
+    """
     links = links_of(facts)
-    trees = _trees(rules, facts, links, read)
-    choice = Choice(rules, trees, links)
-    chosen = [(rule, choice.wanted(rule, kept=kept)) for rule in rules]
-    plain, members = ([each for each in chosen if each[0].form.members is kind] for kind in (False, True))
-    for files, judged in batches(set().union(*(speaks for _, speaks in plain)), links):
+    local, others = ([rule for rule in rules if rule.is_local is kind] for kind in (True, False))
+    here, there = (may_matter(each, facts, links, kept=kept) for each in (local, others))
+    choice = Choice(others, links)
+    for files, judged in batches(facts, links):
+        project = read.program(files, sorted(judged & here))
+        for shown in sorted(judged):
+            module = project.module(shown)
+            if module is not None and shown in there:
+                choice.read(module)
+        _apply([(rule, here) for rule in local], judged, project, found, kept=kept)
+    chosen = [(rule, choice.wanted(rule, kept=kept)) for rule in others]
+    for files, judged in batches(set().union(*(speaks for _, speaks in chosen)), links):
         main = [shown for shown in files if shown in judged or choice.tells(shown)]
-        _apply(plain, judged, partial(Project, files, read, main=main), found, kept=kept)
-    for files, judged in batches(trees if members else (), links):
-        lacking = judged.intersection(*(speaks for _, speaks in members))
-        if lacking:
-            main = choice.members(lacking, files)
-            _apply(members, lacking, partial(Project, files, read, main=main), found, kept=kept)
+        _apply(chosen, judged, read.program(files, main), found, kept=kept)
 
 
-def _apply(
-    chosen: Chosen, judged: frozenset[str], project: Callable[[], Project], found: Checked, *, kept: bool
-) -> None:
-    """Apply rules to some files that are read together."""
-    scanner = Scanner(project(), kept=kept)
+def _apply(chosen: Chosen, judged: frozenset[str], project: Project, found: Checked, *, kept: bool) -> None:
+    """Apply rules to some files that are read together, and let go of what was read."""
+    scanner = Scanner(project, kept=kept)
     for rule, speaks in chosen:
         here = judged & speaks
         if not here or (rule.own and rule.id in found.problems):
@@ -199,23 +211,8 @@ def _apply(
             found.problems[rule.id] = "the code is nested too deep to be followed"
         except Endless as error:
             found.problems[rule.id] = f"{rule.source}: {error} in {min(here).rpartition('/')[0] or '.'}"
-            scanner = Scanner(project(), kept=kept)  # what it was about is half done
+            scanner = Scanner(scanner.project.fresh(), kept=kept)  # what it was about is half done
     scanner.project.close()
-
-
-def _trees(rules: Sequence[Rule], facts: Facts, links: Links, read: Read) -> dict[str, TreeFacts]:
-    """Return what the trees of those files tell that may matter to some rule; all are read as Python."""
-    matter = may_matter(rules, facts, links)
-    asked = Asked(rules)
-    found: dict[str, TreeFacts] = {}
-    for files, judged in batches(facts, links):
-        project = Project(files, read)
-        for shown in sorted(judged):
-            module = project.module(shown) if shown in matter else read(shown)
-            if module is not None and shown in matter:
-                found[shown] = asked.of(module, project)
-        project.close()
-    return found
 
 
 @lru_cache(maxsize=SHARED)

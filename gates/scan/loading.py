@@ -4,15 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
+from gates.model import Model
 from gates.scan.rule import Rule, RuleError, RuleForm, Vocabulary, compiled
 from gates.task import yaml_source
 from gates.task.yaml_source import Problem, SourceError, did_you_mean, problem_of
 
+M = TypeVar("M", bound=Model)
 SUFFIXES = (".yaml", ".yml")
 EVENTS = "_events"
 SHIPPED = Path(shipped_rules.__path__[0])
@@ -89,14 +92,7 @@ def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, 
         return known[name]
 
     shown = _shown(path, root)
-    document = yaml_source.read(path, shown)
-    if not isinstance(document.value, dict):
-        raise SourceError(shown, document.text, [Problem(1, 1, "expected a mapping with the keys of a code rule")])
-    try:
-        form = RuleForm.model_validate(document.value)
-    except ValidationError as error:
-        wrong = [problem_of(item, document, RuleForm, NO_KEY) for item in error.errors()]
-        raise SourceError(shown, document.text, wrong) from error
+    form, document = _read(path, shown, RuleForm)
     try:
         rule = compiled(form, shown, shared)
     except RuleError as error:
@@ -111,12 +107,18 @@ def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
     known = {path.stem: path for folder in reversed(folders) if folder.is_dir() for path in sorted(folder.iterdir())}
     if name not in known:
         raise RuleError(("events",), f"there is no vocabulary of events {name!r}{did_you_mean(name, known)}")
-    shown = _shown(known[name], root)
-    document = yaml_source.read(known[name], shown)
+    return _read(known[name], _shown(known[name], root), Vocabulary)[0]
+
+
+def _read(path: Path, shown: str, form: type[M]) -> tuple[M, yaml_source.Document]:
+    """Read a file of one form; raise `SourceError` with the place of all that is wrong in it."""
+    document = yaml_source.read(path, shown)
+    if not isinstance(document.value, dict):
+        raise SourceError(shown, document.text, [Problem(1, 1, "expected a mapping with the keys of a code rule")])
     try:
-        return TypeAdapter(Vocabulary).validate_python(document.value)
+        return form.model_validate(document.value), document
     except ValidationError as error:
-        wrong = [problem_of(item, document, Vocabulary, NO_KEY) for item in error.errors()]
+        wrong = [problem_of(item, document, form, NO_KEY) for item in error.errors()]
         raise SourceError(shown, document.text, wrong) from error
 
 

@@ -2,8 +2,7 @@
 
 import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gates.code.meanings import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
@@ -42,6 +41,7 @@ HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|para
 
 
 TYPED = frozenset({ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await})
+TELLING = frozenset({"setattr", "omegaconf", "hydra"})  # by which any object may have what its class lacks
 OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
@@ -52,27 +52,42 @@ OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and cl
 
 def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
-    stored = frozenset().union(*(module.stores for module in project.modules.values()))
-    calls = (call for module in project.modules.values() for call in module.calls.get("setattr", ()))
+    lacks = [(module, *each) for module in judged for each in _lacking(project, module)]
+    near = _near(project, {word for _, node, info in lacks for word in (node.attr, info.node.name)}) if lacks else []
+    stored = frozenset().union(*(module.stores for module in near))
+    called = frozenset().union(*(module.calls for module in near))
+    calls = (call for module in near for call in module.calls.get("setattr", ()))
     given = {tail_of(c.args[0]) for c in calls if c.args[1:] and not isinstance(c.args[1], ast.Constant)}
-    for module in judged:
-        for node, info in lacking(project, module, stored):
-            if info.node.name in given or (given and isinstance(node.value, ast.Attribute)):
-                continue  # something may give the class members, or put another object in the place of its own
-            if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
-                continue
-            if not _extended(project, info, node.attr):
-                made = f"class {info.scope.module.path}:{info.node.lineno}"
-                message = f"{info.node.name} has no member {node.attr!r}"
-                last = node.end_lineno or node.lineno
-                yield Site(module.path, node.lineno, last, ok=False, message=message, trace=(made,))
+    for module, node, info in lacks:
+        if node.attr in stored or info.node.name in given or (given and isinstance(node.value, ast.Attribute)):
+            continue  # something may give the class members, or put another object in the place of its own
+        is_made = info.node.name in called
+        is_own = tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name)
+        if is_own and _is_partial(project, info, is_made=is_made):
+            continue
+        if not _extended(project, info, node.attr, is_made=is_made):
+            made = f"class {info.scope.module.path}:{info.node.lineno}"
+            message = f"{info.node.name} has no member {node.attr!r}"
+            last = node.end_lineno or node.lineno
+            yield Site(module.path, node.lineno, last, ok=False, message=message, trace=(made,))
 
 
-def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
+def _near(project: Project, words: set[str]) -> list[Module]:
+    """Return the files that may give a class what it lacks: that name this, the class or one that extends it."""
+    near, more = [], words | TELLING
+    while more:
+        words |= more
+        near = project.mentioning(words)
+        more = {heir for module in near for heir in _heirs(module, words)} - words
+    return near
+
+
+def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
     """Yield each use of an attribute that the object's class lacks, as far as its own code and its bases tell.
 
-    Those that something stores from outside are left out.
+    Those that the file itself stores from outside are left out.
     """
+    stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.attributes:
         if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
@@ -92,14 +107,12 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
         yield node, info
 
 
-def heirs_of(module: Module) -> dict[str, frozenset[str]]:
-    """Return the names of classes by those of what they extend."""
-    found: dict[str, set[str]] = defaultdict(set)
+def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
+    """Yield the names of the classes that extend one of some names."""
     for node in module.live.get(ast.ClassDef, ()):
         assert isinstance(node, ast.ClassDef)
-        for base in node.bases:
-            found[tail_of(base.value if isinstance(base, ast.Subscript) else base)].add(node.name)
-    return {base: frozenset(names) for base, names in found.items()}
+        if any(tail_of(base.value if isinstance(base, ast.Subscript) else base) in bases for base in node.bases):
+            yield node.name
 
 
 def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
@@ -121,7 +134,7 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
     return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
 
 
-def _extended(project: Project, info: ClassInfo, name: str) -> bool:
+def _extended(project: Project, info: ClassInfo, name: str, *, is_made: bool) -> bool:
     """Return whether an object known to be of a class may be of one that extends it and has the member.
 
     Where nothing makes an object of the class itself, such as a mixin, all are of those, whose other bases count, too.
@@ -129,7 +142,7 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
     below = list(project.below(info))
     if any(name in other.methods or name in other.attributes or name in kept(other.node, _named) for other in below):
         return True
-    if _is_made(project, info):
+    if is_made:
         return False
     if not below:
         return _is_abstract(project, info)  # whoever uses the program fills it in
@@ -159,16 +172,15 @@ def _fills_itself(info: ClassInfo) -> bool:
     return False
 
 
-def _is_partial(project: Project, info: ClassInfo) -> bool:
+def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.lineage.extending or (_is_abstract(project, info) and not _is_made(project, info)):
+    if info.name in project.lineage.extending or (_is_abstract(project, info) and not is_made):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False
-    # where nothing here makes one of it, a library is told its name
-    return not _is_made(project, info)
+    return not is_made  # a library is told its name
 
 
 def _is_abstract(project: Project, info: ClassInfo) -> bool:
@@ -176,11 +188,6 @@ def _is_abstract(project: Project, info: ClassInfo) -> bool:
     bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
     told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
     return "ABC" in bases or any(told)
-
-
-def _is_made(project: Project, info: ClassInfo) -> bool:
-    """Return whether something calls a class by its name."""
-    return any(info.node.name in module.calls for module in project.modules.values())
 
 
 def _asked_for(module: Module, node: ast.Attribute) -> bool:

@@ -121,6 +121,11 @@ class Pattern:
         return cls(text, body, _tail(body), frozenset(name.removeprefix(HOLE) for name in named))
 
     @cached_property
+    def root(self) -> str | None:
+        """Return the dotted name of what code must call or name to fit, where that is known by other names too."""
+        return root_of(self.body.func if isinstance(self.body, ast.Call) else self.body)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Return the names that a program must write somewhere for code to fit: of a dotted name its last."""
         return frozenset(word for word, _ in _written(self.body))

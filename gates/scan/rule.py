@@ -89,6 +89,12 @@ class Shape(Model):
         """Return what the metavariables must be."""
         return {name.removeprefix("$"): need for name, need in self.where.items()}
 
+    def may_fit(self, fits: Callable[[Pattern], bool]) -> bool:
+        """Return whether something in a file may fit, by the patterns that code there may fit."""
+        if self.patterns and not self.words and not any(map(fits, self.patterns)):
+            return False
+        return all(not some or any(each.may_fit(fits) for each in some) for some in (self.inside, self.has))
+
 
 class EventForm(Model):
     """The code that an event is: a call, or a block that begins or ends.
@@ -275,6 +281,12 @@ class Rule:
     @cached_property
     def _wanted(self) -> frozenset[str]:
         return frozenset(name for order in (*self.never, *self.always) for name in order.order.positive) - MARKS
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether what it speaks of is written so in the file itself, by no name that another file gives it."""
+        shapes = (self.form, *self.form.kept)
+        return not self.events and all(pattern.root is None for shape in shapes for pattern in shape.patterns)
 
     @property
     def is_certain(self) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gates.scan.matches import match
-from gates.scan.pattern import Hole, Holes, Pattern, root_of
+from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of, walk
@@ -26,9 +26,8 @@ def find(shape: Shape, module: Module, project: Project) -> Iterator[ast.AST]:
     """Yield the live code of a module that fits."""
     search = _Search(module, project)
     seen: set[ast.AST] = set()
-    for pattern in shape.patterns:
-        if not pattern.uses <= module.uses:
-            continue  # nothing can fit
+    possible = [pattern for pattern in shape.patterns if pattern.uses <= module.uses]
+    for pattern in possible if shape.may_fit(lambda each: each.uses <= module.uses) else ():
         for node in search.candidates(pattern):
             holes = None if node in seen else match(pattern, node, project.scope_at(node, module))
             if holes is not None and search.fits_around(shape, node, holes):
@@ -48,11 +47,12 @@ class _Search:
         body = pattern.body
         if pattern.tail:
             return self._module.calls.get(pattern.tail, ())
-        root = root_of(body.func if isinstance(body, ast.Call) else body)
-        if root is None:
+        if pattern.root is None:
             return self._module.live.get(type(body), ())
         known = self._module.calls if isinstance(body, ast.Call) else self._module.mentions
-        return [node for name in self._project.names_for(root.rpartition(".")[2]) for node in known.get(name, ())]
+        return [
+            node for name in self._project.names_for(pattern.root.rpartition(".")[2]) for node in known.get(name, ())
+        ]
 
     def fits_around(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
         """Return whether what fits is what a shape says beside its patterns."""

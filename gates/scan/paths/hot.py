@@ -11,10 +11,10 @@ from functools import cached_property
 
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
-from gates.scan.pattern import Pattern, root_of
+from gates.scan.pattern import Pattern
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import below, walk
+from gates.scan.program.nodes import FUNCTIONS, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.rule import EventKind
@@ -33,7 +33,6 @@ def _asked(node: ast.AST) -> ast.AST:
     return node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
 
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__", "__iter__", "__next__"})
 KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
 FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
@@ -80,7 +79,7 @@ class Hot:
     def _asked_in(self, around: ast.AST) -> frozenset[str]:
         """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
         if around not in self._names:
-            asked = (_asked(node) for node in below(around) if node in self._hot and isinstance(node, ASKING))
+            asked = (_asked(node) for node in walk(around) if node in self._hot and isinstance(node, ASKING))
             names = {tail_of(n) for each in asked for n in walk(each) if isinstance(n, ast.Name | ast.Attribute)}
             self._names[around] = frozenset(names - {"self"})
         return self._names[around]
@@ -134,9 +133,8 @@ class Hot:
         body, around, scope = pattern.body, module.parents.get(node), self.project.scope_at(node, module)
         if not isinstance(body, ast.Call):
             return isinstance(body, ast.expr) or (around is not None and match(pattern, around, scope) is not None)
-        root = root_of(body.func)
-        if root is not None:
-            return names_it(root, node, scope)
+        if pattern.root is not None:
+            return names_it(pattern.root, node, scope)
         if pattern.tail is None or not isinstance(body.func, ast.Attribute):
             return True
         if not isinstance(node, ast.Attribute) or not isinstance(around, ast.Call) or around.func is not node:

@@ -23,7 +23,7 @@ class Looping(Running):
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
         function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
-        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
+        if function is not None and function in self.hot and inner(function, ast.Yield):
             self.give_up()  # the two take turns
         found: Paths = []
         for path, value in self.run(node.iter, paths, scope):

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gates.scan.paths.contexts import TooMany
+from gates.scan.paths.contexts import TooMany, parameters
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import Place
@@ -135,12 +135,9 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
 
 def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> dict[str, Value]:
     """Return what a function is handed, its instance among it."""
-    arguments = None if isinstance(node, ast.Module) else node.args
     place = Place(walker.project, scope, {}, {})
-    names = {
-        arg.arg: Value(arg.arg, ast.Name(arg.arg, ast.Load()), place)
-        for arg in ((*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if arguments else ())
-    }
+    named = () if isinstance(node, ast.Module) else parameters(node)
+    names = {name: Value(name, ast.Name(name, ast.Load()), place) for name in named}
     return {**names, scope.self_name: Value("self", owner=owner)} if owner and scope.self_name else names
 
 

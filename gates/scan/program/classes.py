@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gates.code.syntax import blocks
-from gates.scan.program.module import Binding, Function, Module
+from gates.scan.program.module import Binding, Function, Module, assigned
 from gates.scan.program.nodes import kept, walk
 from gates.scan.program.scope import MAX_HOPS, Scope
 
@@ -53,27 +53,11 @@ class ClassInfo:
 
 
 def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
+    """Yield the attributes that a method sets on its instance, each with what it is set to."""
     for node in blocks(method):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _attributes(instance, target, node.value)
-        elif isinstance(node, ast.AnnAssign):
-            if node.value is not None:
-                yield from _attributes(instance, node.target, node.value)
-        elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
-            yield from _attributes(instance, node.target, None)
-
-
-def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Binding]]:
-    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
-        yield target.attr, Binding("value", value) if value is not None else Binding("opaque")
-    elif isinstance(target, ast.Tuple | ast.List):
-        apart = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
-        for index, inner in enumerate(target.elts):
-            if isinstance(value, ast.Tuple | ast.List) and apart:
-                yield from _attributes(instance, inner, value.elts[index])
-            elif isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == instance:
-                yield inner.attr, Binding("item", value, index=index) if value is not None else Binding("opaque")
+        for target, binding in assigned(node):
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
+                yield target.attr, binding
 
 
 def stored_in(function: ast.AST) -> frozenset[str]:

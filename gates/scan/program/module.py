@@ -5,12 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-from gates.code.syntax import Definition, live_statements, origin
+from gates.code.syntax import Definition, SourceModule, live_statements, origin
 from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
+ASSIGNING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)
 REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
@@ -28,30 +30,34 @@ def package_of(path: str) -> str:
     return ".".join(path.split("/")[:-1])
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(NamedTuple):
     """One way that a name gets its meaning.
 
-    `kind` is import (`dotted`), define (`node`), value (`node`), item (`node` unpacked at `index`), enter (`node` is
+    `kind` is import (`dotted`), define (`node`), value (`node`), item (`node` unpacked `at` an index), enter (`node` is
     a context), parameter (`node` is its annotation), or opaque.
     """
 
     kind: str
     node: ast.AST | None = None
     dotted: str = ""
-    index: int = 0
+    at: int = 0
 
 
-@dataclass
-class Module:
-    """A parsed file; `name` is its dotted name, from the root of the project."""
+@dataclass(frozen=True, eq=False)
+class Module(SourceModule):
+    """A file of a program; its path is from the root of the project."""
 
-    path: str
-    name: str
-    package: str
-    tree: ast.Module
-    aliases: dict[str, str]  # what its imports are called in full
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+
+    @cached_property
+    def name(self) -> str:
+        """Return its dotted name."""
+        return name_of(self.path)
+
+    @cached_property
+    def package(self) -> str:
+        """Return the package that its imports are relative to."""
+        return package_of(self.path)
 
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
@@ -226,35 +232,44 @@ def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # no
     elif isinstance(node, ast.ImportFrom):
         for alias in node.names:
             yield alias.asname or alias.name, Binding("import", dotted=f"{origin(node, package)}.{alias.name}")
-    elif isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from _targets(target, node.value)
-    elif isinstance(node, ast.AnnAssign):
+    elif isinstance(node, ast.AnnAssign) and node.value is None:
         if isinstance(node.target, ast.Name):
-            kind = Binding("value", node.value) if node.value else Binding("parameter", node.annotation)
-            yield node.target.id, kind
-    elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
-        yield from _opaque(node.target)
+            yield node.target.id, Binding("parameter", node.annotation)
     elif isinstance(node, ast.With | ast.AsyncWith):
         for item in node.items:
             if isinstance(item.optional_vars, ast.Name):
                 yield item.optional_vars.id, Binding("enter", item.context_expr)
             elif item.optional_vars:
                 yield from _opaque(item.optional_vars)
+    elif isinstance(node, ASSIGNING):
+        for target, binding in assigned(node):
+            if isinstance(target, ast.Name):
+                yield target.id, binding
+            elif not isinstance(target, ast.Attribute):
+                yield from _opaque(target)
 
 
-def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:
-    if isinstance(target, ast.Name):
-        yield target.id, Binding("value", value)
-    elif isinstance(target, ast.Tuple | ast.List):
-        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
-        for index, inner in enumerate(target.elts):
-            if same and isinstance(value, ast.Tuple | ast.List):
-                yield from _targets(inner, value.elts[index])
-            elif isinstance(inner, ast.Name):
-                yield inner.id, Binding("item", value, index=index)
-            else:
-                yield from _opaque(inner)
+def assigned(node: ast.AST) -> Iterator[tuple[ast.expr, Binding]]:
+    """Yield what an assignment or a loop sets, the parts of a tuple one by one, each with what it is set to."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _apart(target, node.value)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, Binding("value", node.value)
+    elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor):
+        yield from _apart(node.target, None)
+
+
+def _apart(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, Binding]]:
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield target, Binding("value", value) if value is not None else Binding("opaque")
+        return
+    parts = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else None
+    for at, inner in enumerate(target.elts):
+        if parts is not None or value is None:
+            yield from _apart(inner, parts[at] if parts else None)
+        else:
+            yield inner, Binding("item", value, at=at)
 
 
 def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:

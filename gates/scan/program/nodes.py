@@ -1,11 +1,11 @@
 """What syntax trees hold, walked once: the answers are kept on the nodes, which many rules ask the same of."""
 
 import ast
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gates.code.syntax import BLOCKS, HOLDING, held, live_children
+from gates.code.syntax import BLOCKS, HOLDING, live_children
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -14,59 +14,40 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
 _MAY_BE_DEAD = HOLDING | {ast.Module, *DEFINED, ast.IfExp}  # in whose parts some may never run
-_CHILDREN, _INNER = "_gates_children", "_gates_inner"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
-_SCALARS = frozenset({"ctx", "id", "attr", "arg", "module", "level", "kind", "type_comment"})
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Global, ast.Nonlocal})  # most nodes are one of these
+_WITH_VALUE = frozenset({ast.Attribute, ast.keyword, ast.Expr, ast.Starred})  # and nothing else
+_WITH_GAPS = frozenset({ast.Dict, ast.arguments})  # in whose lists `None` stands for what is not there
+_SCALARS = frozenset({"ctx", "attr", "arg", "module", "level", "kwd_attrs", "type_comment"})
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
-SINGLE = frozenset({ast.Name, ast.Constant})  # most nodes are one of these, and hold no other
 _NONE: tuple[ast.AST, ...] = ()
 
 
-def children(node: ast.AST) -> tuple[ast.AST, ...]:
+def children(node: ast.AST) -> Sequence[ast.AST]:
     """Return the nodes directly below a node, in the order of its fields; whether a name is read or set is none."""
-    if type(node) in SINGLE:
-        return _NONE
-    own = node.__dict__
-    found: tuple[ast.AST, ...] | None = own.get(_CHILDREN)
-    if found is None:
-        found = own[_CHILDREN] = _listed(node)
-    return found
-
-
-def _listed(node: ast.AST) -> tuple[ast.AST, ...]:
     kind = type(node)
-    fields = _FIELDS.get(kind)
-    if fields is None:
-        fields = _FIELDS[kind] = tuple(name for name in node._fields if name not in _SCALARS)
-    if not fields:
+    if kind in _LEAVES:
         return _NONE
+    if kind in _WITH_VALUE:
+        return [node.value]  # type: ignore[attr-defined]  # all of these have one
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(name for name in kind._fields if name not in _SCALARS)
     found: list[ast.AST] = []
     own = node.__dict__
-    for name in fields:
+    for name in _FIELDS[kind]:
         value = own.get(name)
         if type(value) is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
+            found += value
         elif isinstance(value, ast.AST):
             found.append(value)
-    return tuple(found)
+    return [each for each in found if each is not None] if kind in _WITH_GAPS else found
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and all below it, level by level."""
-    if isinstance(node, _KEEPS):
-        yield from below(node)
-        return
-    todo = deque((node,))
-    while todo:
-        here = todo.popleft()
-        todo.extend(children(here))
-        yield here
-
-
-def below(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return a node and all below it, level by level; what is below is kept."""
-    return (node, *kept(node, _all_below))  # one that holds itself would stay for good
+    yield node  # one that is kept on itself would stay for good
+    yield from kept(node, _all_below) if isinstance(node, _KEEPS) else _all_below(node)
 
 
 def _all_below(node: ast.AST) -> tuple[ast.AST, ...]:
@@ -79,14 +60,11 @@ def _all_below(node: ast.AST) -> tuple[ast.AST, ...]:
 
 def inner(node: ast.AST, kind: type[A]) -> tuple[A, ...]:
     """Return what a node holds of a kind, the last first, but for what stands in definitions inside of it."""
-    known: dict[type[A], tuple[A, ...]] = node.__dict__.setdefault(_INNER, {})
-    if kind not in known:
-        known[kind] = tuple(child for child in kept(node, _all_inner) if isinstance(child, kind))
-    return known[kind]
+    return tuple(child for child in kept(node, _all_inner) if isinstance(child, kind))
 
 
 def _all_inner(node: ast.AST) -> tuple[ast.AST, ...]:
-    found, stack = [], list(children(node))
+    found, stack = [], [*children(node)]
     while stack:
         child = stack.pop()
         found.append(child)
@@ -135,10 +113,10 @@ def live_nodes_of(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[a
         node = stack.pop()
         kind = type(node)
         found[kind].append(node)
-        if kind in SINGLE:
+        if kind in _LEAVES:
             continue
         below: Sequence[ast.AST] = live_children(node) if kind in _MAY_BE_DEAD else children(node)
-        if isinstance(node, FUNCTIONS) and (unused := _unused(node)):
+        if kind in _MAY_BE_DEAD and isinstance(node, FUNCTIONS) and (unused := _unused(node)):
             below = [child for child in below if child not in unused]
         for child in below:
             parents[child] = node
@@ -151,7 +129,7 @@ def _unused(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[ast.AST]:
     inner = [n for n in function.body if isinstance(n, FUNCTIONS) and not n.decorator_list]
     if not inner:
         return set()
-    named = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    named = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return {n for n in inner if n.name not in named}
 
 
@@ -162,6 +140,7 @@ def definitions(node: ast.AST) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef |
         here = stack.pop()
         if here is not node and isinstance(here, DEFINED):
             found.append(here)
-        elif type(here) in BLOCKS:
-            stack += held(here)
+            continue
+        for name in BLOCKS.get(type(here), ()):
+            stack += getattr(here, name)
     return tuple(found)

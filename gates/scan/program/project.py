@@ -187,8 +187,10 @@ class Project:
         load: Callable[[str], Module | None],
         unparsed: Iterable[str] = (),
         main: Collection[str] | None = None,
+        mentions: Callable[[str, Collection[str]], bool] = lambda _path, _words: True,
     ) -> None:
         self.unparsed = tuple(unparsed)
+        self._paths, self._mentions = paths, mentions
         self._main = paths if main is None else main
         self.by_name = {name_of(path): path for path in paths}
         self._load = load
@@ -211,6 +213,10 @@ class Project:
             info.__dict__.clear()
         self.__dict__.clear()
 
+    def fresh(self) -> "Project":
+        """Return the same program, of which nothing is known yet."""
+        return Project(self._paths, self._load, self.unparsed, self._main, self._mentions)
+
     def module(self, path: str) -> Module | None:
         """Return a file of the program; nothing for one that cannot be read."""
         if path not in self._loaded:
@@ -223,6 +229,11 @@ class Project:
     def modules(self) -> dict[str, Module]:
         """Return the files that are searched, by their paths."""
         return {path: module for path in self._main if (module := self.module(path)) is not None}
+
+    def mentioning(self, words: Collection[str]) -> list[Module]:
+        """Return the files in which one of some words may stand."""
+        found = (self.module(path) for path in self._paths if self._mentions(path, words))
+        return [module for module in found if module is not None]
 
     def is_module(self, node: ast.expr, scope: Scope) -> bool:
         """Return whether an expression names a module rather than an object."""
@@ -267,6 +278,4 @@ def project_of(contents: Mapping[str, bytes | str]) -> Project:
 
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
-    package = package_of(path)
-    source = parse(raw, path, package)
-    return Module(path, name_of(path), package, source.tree, source.aliases)
+    return Module(**vars(parse(raw, path, package_of(path))))

@@ -122,7 +122,7 @@ class Types:
         if binding.kind in {"enter", "value"} and isinstance(node, ast.expr):
             return self.of(node, scope)
         if binding.kind == "item" and isinstance(node, ast.Call):
-            return self.item(node, binding.index, scope)
+            return self.item(node, binding.at, scope)
         return None
 
     def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
@@ -194,7 +194,6 @@ class Types:
 
 
 def _returned(function: Function) -> list[ast.expr]:
-    """Return what a function returns."""
     return [node.value for node in inner(function, ast.Return) if node.value is not None]
 
 
