@@ -29,6 +29,8 @@ MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
 MAX_BYTES = 2 * 1024 * 1024
 DEEPEST = 400  # statements within statements, each `elif` one more
 NEWLINE = b"\n"
+NAMED_TRUTHS = {"TYPE_CHECKING": False, "__debug__": True}
+OPEN_TESTS = frozenset({ast.Call, ast.Compare, ast.Subscript})  # of which nothing is known: most conditions are these
 ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
 
 
@@ -212,11 +214,13 @@ def _all_branches_leave(node: ast.If) -> bool:
 
 
 def _any_leaves(body: list[ast.stmt]) -> bool:
-    return any(map(leaves, body))
+    return any(map(leaves, reversed(body)))  # it is mostly the last that does
 
 
 def constant_truth(test: ast.expr) -> bool | None:
     """Return what a condition always is, or `None`; `TYPE_CHECKING` is never true at run time."""
+    if type(test) in OPEN_TESTS:
+        return None
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -231,7 +235,7 @@ def constant_truth(test: ast.expr) -> bool | None:
     if isinstance(test, ast.Tuple | ast.List):
         return None if test.elts else False
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
-    return {"TYPE_CHECKING": False, "__debug__": True}.get(name)
+    return NAMED_TRUTHS.get(name)
 
 
 def never_loops(node: ast.stmt) -> bool:

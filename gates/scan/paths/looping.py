@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Callable, Iterable
 
+from gates.scan.paths.contexts import Paths
 from gates.scan.paths.running import Running
 from gates.scan.paths.state import Event, State, Value
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
 TURNS = 2
-Paths = list[State]
 
 
 class Looping(Running):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from gates.code.syntax import Comprehension
-from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
+from gates.scan.paths.contexts import Contexts, Paths, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Hot
 from gates.scan.paths.place import Place, branch, passed_on
@@ -15,8 +15,6 @@ from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-
-Paths = list[State]
 
 
 class Running(Contexts):

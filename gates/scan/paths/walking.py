@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from gates.code.syntax import constant_truth
-from gates.scan.paths.contexts import Run
+from gates.scan.paths.contexts import Paths, Run
 from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import Place, apart, branch
 from gates.scan.paths.state import Closure, State, Value
@@ -53,9 +53,6 @@ def flows(nodes: Iterable[ast.AST]) -> bool:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | ast.expr):
             stack.extend(children(node))
     return False
-
-
-Paths = list[State]
 
 
 class Walker(Looping):
