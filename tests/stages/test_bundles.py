@@ -126,8 +126,7 @@ def test_refused_bundle_keeps_a_pass_away_even_where_nothing_needs_it() -> None:
     assert of("a.json", with_bundles(refused), task).message == "The bundle a.json is refused: it was altered."
     assert about(task, with_bundles(refused)).message.endswith("a.json is refused: it was altered")
     unseen = of("a.json", EvidenceSet(why="the performance gate was not run"), task)
-    told = "The bundle a.json was not looked at: the performance gate was not run."
-    assert (unseen.outcome, unseen.message) == (Outcome.UNKNOWN, told)
+    assert (unseen.outcome, "not looked at: the performance gate" in unseen.message) == (Outcome.UNKNOWN, True)
 
 
 def test_bundle_is_not_taken_for_a_limit_that_it_was_not_made_for() -> None:
