@@ -21,7 +21,7 @@ from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
-from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
+from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
 from gates.task.task import Criterion, Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -181,11 +181,15 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for criterion in task.criteria:
         about = about_criterion(criterion, "BL021", f"assertions:{criterion.id}")
         advised = about.but(level=Level.ADVISORY, severity=Severity.INFO)
-        own = [test for test in tests_of(task, criterion, run) if test.passed] if run else []
+        bound = tests_of(task, criterion, run)
+        own = [test for test in bound if test.passed]
+        if run and not bound:
+            yield advised.not_asked(f"No test is bound to {criterion.id}.")
+            continue
         if run is None or files is None or not own:
-            missing = evidence.why_missing(PytestRun if run is None else TestFiles)
-            outcome, why = (Outcome.UNKNOWN, missing) if own or run is None else (Outcome.NOT_APPLICABLE, "none passed")
-            yield advised(outcome, f"The tests of {criterion.id} were not read: {why}.")
+            none_passed = run is not None and not own
+            why = "none passed" if none_passed else evidence.why_missing(TestFiles if run else PytestRun)
+            yield advised.unknown(f"The tests of {criterion.id} were not read: {why}.", follows=none_passed)
             continue
         own = _about(criterion, own, files, evidence) or own
         found = [*_unexecuted(about, own, files, lines), *_warned(about, own, run), *_constant(about, own, files)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Planned, as_rules
+from gates.model import Finding, Level, Planned, Severity, as_rules
 from gates.task.task import Criterion, Task
 from gates.words import in_shell
 
@@ -84,7 +84,7 @@ def _called(about: About, criterion: Criterion, own: list[CommandCall], missing:
     unseen = next((call.why for call in own if call.why), unseen)
     why = missing or (unseen if own else "something other than functions is bound to it")
     message = f"Whether the commands that verify {criterion.id} call its code was not judged: {why}."
-    return about.not_asked(message, actual="not judged", unseen=True)
+    return about.unknown(message, actual="not judged", severity=Severity.INFO)
 
 
 CHECK = Check("commands", "business-logic", 40, RULES, (), plan, judge)

@@ -10,8 +10,8 @@ from gates.check import About, Check, Evidence, EvidenceSet, about_criterion, be
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
-from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
+from gates.model import Finding, Level, Location, Model, Planned, Severity, as_rules
 from gates.project.files import is_code
 from gates.project.history import TwoStates
 from gates.proving.bench import benched
@@ -127,7 +127,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield own_place.unknown(message, fix)
         if not pseudo and not uncalled:
             alone = ran and not stands_beside(task, criterion)
-            yield _noticed(about, criterion, own, "" if seen else evidence.why_missing(EmptiedCode), alone=alone)
+            bound = bool(tests_of(task, criterion, run))
+            missing = "" if seen else evidence.why_missing(EmptiedCode)
+            yield _noticed(about, criterion, own, missing, alone=alone, bound=bound)
     yield from _changed(evidence)
 
 
@@ -164,8 +166,10 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     return f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it.", fix
 
 
-def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:
-    """Say that the tests of a criterion notice, or why that is not known: open where they stand for it `alone`."""
+def _noticed(
+    about: About, criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool, bound: bool
+) -> Finding:
+    """Say that the tests `bound` to a criterion notice, or why that is not known: open where they stand `alone`."""
     noticed = [symbol for symbol in own if symbol.noticed]
     if noticed:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
@@ -178,8 +182,10 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
     if (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own):
         fix = "Bind tests that call its code and pass in a copy of the project; faster ones, where time was up."
         return about.unknown(message, fix)
-    outcome = Outcome.UNKNOWN if missing else Outcome.NOT_APPLICABLE
-    return about(outcome, message, level=Level.ADVISORY, severity=Severity.INFO)
+    about = about.but(level=Level.ADVISORY, severity=Severity.INFO)
+    if missing or (bound and not own):
+        return about.unknown(message, follows=not missing)
+    return about.not_asked(message if own else f"No test is bound to {criterion.id} that could notice its code.")
 
 
 def _hollow(about: About, criterion: Criterion, own: Sequence[EmptiedSymbol]) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ def test_an_arm_that_calls_the_code_before_its_steps_alone_says_nothing() -> Non
 
 def test_a_command_that_fails_before_says_nothing() -> None:
     found = judged(a_call(ended_well=False))
-    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert (found.outcome, found.level) == (Outcome.UNKNOWN, Level.ADVISORY)
 
 
 def test_an_entry_point_is_asked_where_no_test_stands_for_the_criterion() -> None:
@@ -72,20 +72,20 @@ def test_an_entry_point_is_asked_where_no_test_stands_for_the_criterion() -> Non
     marked = a_run(a_record(criteria=("T1/AC1",)))
     call = a_call(part="entry point")
     assert judged(call, task=alone).outcome is Outcome.UNKNOWN
-    assert judged(call, task=alone, run=marked).outcome is Outcome.NOT_APPLICABLE
-    assert judged(call, task=beside, run=a_run()).outcome is Outcome.NOT_APPLICABLE
+    assert judged(call, task=alone, run=marked).outcome is Outcome.UNKNOWN
+    assert judged(call, task=beside, run=a_run()).outcome is Outcome.UNKNOWN
     assert judged(call, task=beside, run=a_run(tests=())).outcome is Outcome.UNKNOWN
 
 
 def test_a_command_of_which_nobody_can_tell_says_why() -> None:
     found = judged(a_call(why="nobody can tell"))
-    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert (found.outcome, found.level) == (Outcome.UNKNOWN, Level.ADVISORY)
     assert "nobody can tell" in found.message
 
 
 def test_what_was_not_seen_is_told() -> None:
     (found,) = _commands.judge(MEASURED, EvidenceSet(why="no copy could be made"))
-    assert (found.outcome, found.level) == (Outcome.NOT_APPLICABLE, Level.ADVISORY)
+    assert (found.outcome, found.level) == (Outcome.UNKNOWN, Level.ADVISORY)
     assert "no copy could be made" in found.message
 
 
