@@ -139,6 +139,7 @@ USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "endless time limit": (("run", "T1", "--timeout", "inf"), ("--timeout",)),
     "unknown rule": (("explain", "PF0001"), ("there is no rule 'PF0001'", "did you mean 'PF001'")),
     "unknown criterion to explain": (("explain", "T1", "AC9"), ("did you mean 'AC",)),
+    "unknown rule of a task": (("explain", "T1", "PF01"), ("did you mean 'PF001'?",)),
     "unknown subject": (("explain", "T9"), ("no task 'T9'", "known: T1")),
     "unknown schema": (("schema", "reslut"), ("reslut",)),
     "file in the way": (("run", "T1", "--out", "bench.py"), ("reports cannot be written into 'bench.py'", "--out")),

@@ -49,6 +49,9 @@ def _of_task(
     task: Task, name: str | None, report: Report | None, folder: Path, known: dict[str, RuleText]
 ) -> Iterator[str]:
     """Explain a task, or of it the criterion or the rule of a name."""
+    names = [*(each.id for each in task.criteria), *known]
+    if name and name not in names and (near := meant(name, names)):
+        raise UsageError(f"{task.id} has no criterion or rule {name!r}{near}")
     asked = task.criterion(name) if name is not None and name not in known else None
     if asked:
         yield f"{task.id} {asked.id} ({asked.level.value}): {asked.text}"
