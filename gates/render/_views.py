@@ -323,15 +323,15 @@ def endings(gate: GateReport) -> str:
 
 
 def gaps(report: Report) -> list[tuple[str, str, str, str]]:
-    """Return what each criterion that is not verified lacks: the gap, and what fixes it."""
-    rows = []
+    """Return what criteria that are not verified lack, and what fixes it; those that lack the same are one row."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for criterion, lacking in _lacking(report, report.every_finding):
         found = causes(lacking)
         more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
         fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
         said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
-        rows.append((criterion.id, criterion.status.value, said, " ".join(fixes) or "-"))
-    return rows
+        rows.setdefault((criterion.status.value, said, " ".join(fixes) or "-"), []).append(criterion.id)
+    return [(", ".join(ids), *row) for row, ids in rows.items()]
 
 
 def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[CriterionReport, list[Finding]]]:
