@@ -249,12 +249,6 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
     return "; ".join([*shown, *tests, *(code if criterion.code else [])])
 
 
-def first_cause(report: Report) -> str:
-    """Return the first cause of the verdict in one line."""
-    said = [*(reason(cause.first) for cause in deciding(report)), *report.verdict.reasons]
-    return said[0] if said else nothing_wrong(report.every_finding)
-
-
 def nothing_wrong(findings: Iterable[Finding]) -> str:
     """Return what to say where nothing stands in the way, what is waived not left out."""
     names = in_order({finding.criterion or finding.rule for finding in findings if finding.waived})
