@@ -1,6 +1,7 @@
 """The loss scaler: dynamic for fp16, a guard against non-finite gradients for every precision."""
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -87,9 +88,9 @@ class LossScaler(torch.amp.GradScaler):
         self.across = across
         self.applied = torch.zeros((), dtype=torch.int64, device=self.device)  # steps that were applied
         self.attempts = 0  # steps with gradients, applied or skipped
-        self._zero, self._one = torch.tensor([0.0, 1.0], device=self.device)
+        self._zero, self._one, self._infinity = torch.tensor([0.0, 1.0, math.inf], device=self.device)
         self.found_inf = self._zero
-        self._skipped_in_a_row = torch.zeros((), device=self.device)
+        self._recent: deque[Tensor] = deque(maxlen=max_consecutive_skips)  # whether the last steps were bad
         self._marks: dict[int, Mark] = {}  # by optimizer
         self._stepped: set[int] = set()
         self._has_gradients = False
@@ -122,7 +123,7 @@ class LossScaler(torch.amp.GradScaler):
         Finite gradients can have an infinite norm; clipping by it would turn them into zeros, and weight decay
         and moments would move on nothing.
         """
-        mark = self._mark(norms.total < math.inf)  # NaN is not
+        mark = self._mark(norms.total < self._infinity)  # NaN is not
         if self.across is not None:
             mark = self._mark(self.across(mark.bad) == 0.0)
         for optimizer in optimizers:
@@ -163,7 +164,7 @@ class LossScaler(torch.amp.GradScaler):
         if marks and self._has_gradients:
             self.attempts += 1
             self.applied.add_(good)
-            torch.addcmul(self.found_inf, self._skipped_in_a_row, self.found_inf, out=self._skipped_in_a_row)
+            self._recent.append(self.found_inf)
             if self.dynamic and new_scale is None:
                 self._adapt()
         if self.dynamic and new_scale is not None:
@@ -184,8 +185,10 @@ class LossScaler(torch.amp.GradScaler):
             ScaleCollapsed: the last `max_consecutive_skips` steps or more were all skipped.
         """
         wide = torch.float32 if self.device.type == "mps" else torch.float64
-        counters = (self.loss_scale, self.applied, self._skipped_in_a_row)
-        scale, applied, in_a_row = torch.stack([value.to(wide) for value in counters]).tolist()
+        recent = torch.stack([self._zero, *self._recent])
+        counters = torch.stack((self.loss_scale.to(wide), self.applied.to(wide)))
+        scale, applied, *bad = torch.cat((counters, recent.to(wide))).tolist()
+        in_a_row = bad[::-1].index(0.0)
         if in_a_row >= self.max_consecutive_skips:
             culprit = "" if blame is None else f"; {blame()}"
             raise ScaleCollapsed(
@@ -196,13 +199,13 @@ class LossScaler(torch.amp.GradScaler):
 
     def state_dict(self) -> dict[str, Any]:
         """Return GradScaler's state and the counters, as plain numbers (a host read)."""
-        applied, in_a_row = int(self.applied.item()), int(self._skipped_in_a_row.item())
+        applied, recent = int(self.applied.item()), torch.stack([self._zero, *self._recent]).tolist()
         return {
             **super().state_dict(),
             "dynamic": self.dynamic,
             "applied": applied,
             "skipped": self.attempts - applied,
-            "skipped_in_a_row": in_a_row,
+            "skipped_in_a_row": recent[::-1].index(0.0),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -219,7 +222,8 @@ class LossScaler(torch.amp.GradScaler):
             self.loss_scale.clamp_(self.min_scale, self.max_scale)
         self.attempts = state_dict.get("applied", 0) + state_dict.get("skipped", 0)
         self.applied.fill_(state_dict.get("applied", 0))
-        self._skipped_in_a_row.fill_(state_dict.get("skipped_in_a_row", 0))
+        self._recent.clear()
+        self._recent.extend([self._one] * int(state_dict.get("skipped_in_a_row", 0)))
 
     def _adapt(self) -> None:
         """Back off or grow, as torch's scaler does, and stay within the limits."""

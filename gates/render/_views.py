@@ -264,12 +264,6 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
     return "; ".join([*shown, *tests, *(code if criterion.code else [])])
 
 
-def first_cause(report: Report) -> str:
-    """Return the first cause of the verdict in one line."""
-    said = [*(reason(cause.first) for cause in deciding(report)), *report.verdict.reasons]
-    return said[0] if said else nothing_wrong(report.every_finding)
-
-
 def nothing_wrong(findings: Iterable[Finding]) -> str:
     """Return what to say where nothing stands in the way, what is waived not left out."""
     names = in_order({finding.criterion or finding.rule for finding in findings if finding.waived})
@@ -334,15 +328,15 @@ def endings(gate: GateReport) -> str:
 
 
 def gaps(report: Report) -> list[tuple[str, str, str, str]]:
-    """Return what each criterion that is not verified lacks: the gap, and what fixes it."""
-    rows = []
+    """Return what criteria that are not verified lack, and what fixes it; those that lack the same are one row."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for criterion, lacking in _lacking(report, report.every_finding):
         found = causes(lacking)
         more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
         fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
         said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
-        rows.append((criterion.id, criterion.status.value, said, " ".join(fixes) or "-"))
-    return rows
+        rows.setdefault((criterion.status.value, said, " ".join(fixes) or "-"), []).append(criterion.id)
+    return [(", ".join(ids), *row) for row, ids in rows.items()]
 
 
 def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[CriterionReport, list[Finding]]]:

@@ -131,6 +131,8 @@ OPENING_UNDERSCORES = re.compile(r"(?<![0-9A-Za-z_])_+")  # one that follows a l
 ENTITY = re.compile(r"&(?=[#0-9A-Za-z])")
 LEADING = re.compile(r"^(>|[#+=-]+(?=\s|$))")
 NAME = re.compile(r"[\w./:\[\](){},=<>*$'\"+-]+")
+ADDRESS = r"(?:(?:https?|ftp)://|www\.)[^\s|`<>]+"
+LIVE = re.compile(rf"((?<!\w)(?:[\w.+-]*@\w[\w./-]*|(?:[\w.-]+/[\w.-]+)?#\d+|GH-\d+|{ADDRESS}))")
 NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 SPAN = re.compile(r"((?<!`)`[^`|\n]+`(?!`))")
 LIMIT = 600
@@ -177,10 +179,8 @@ def told(text: object) -> Markup:
 
 def link(location: Location | None, web: str | None) -> Markup:
     """Return a place as a code span for a table's cell, linked to where this revision can be read on the web."""
-    if location is None:
-        return Markup("-")
-    shown = cell(str(location))
-    if web is None:
+    shown = cell(str(location)) if location else Markup("-")
+    if location is None or web is None:
         return shown
     address = f"{quote(web, safe=':/-._~%')}{quote(location.path)}"
     last = f"-L{location.last_line}" if location.last_line else ""
@@ -202,9 +202,13 @@ def _begun(line: Markup) -> Markup:
 
 
 def _escaped(line: str) -> Markup:
-    plain = ENTITY.sub("&amp;", visible(line)).replace("<", "&lt;")
-    opening = OPENING_UNDERSCORES.sub(lambda run: r"\_" * len(run[0]), SPECIAL.sub(r"\\\1", plain))
-    return Markup(opening)  # noqa: S704  # escaped in these lines
+    shown = [f"`{piece}`" if i % 2 else _plain(piece) for i, piece in enumerate(LIVE.split(visible(line)))]
+    return Markup("".join(shown))  # noqa: S704  # escaped, or a span without backticks
+
+
+def _plain(text: str) -> str:
+    plain = SPECIAL.sub(r"\\\1", ENTITY.sub("&amp;", text).replace("<", "&lt;"))
+    return OPENING_UNDERSCORES.sub(lambda run: r"\_" * len(run[0]), plain)
 
 
 def _one_line(text: str) -> str:

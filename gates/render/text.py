@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gates.render import Format, _views
-from gates.report import GateReport, Report
+from gates.report import GateReport, Report, reason
 from gates.words import counted, visible
 
 
@@ -16,10 +16,11 @@ def summary(report: Report) -> str:
     """Return the summary."""
     command, purpose = _views.next_step(report)
     task, verdict, score = report.task, report.verdict, report.score
+    causes = [*(reason(cause.first) for cause in _views.deciding(report)), *verdict.reasons]
     ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [
         f"{report.headline}  {task.id} {task.title}  ({ended})",
-        f"cause: {_views.first_cause(report)}",
+        f"cause: {(causes or [_views.nothing_wrong(report.every_finding)])[0]}",
         f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
         *([f"waived: {', '.join(report.waived)}"] if report.waived else []),
         *(f"{label.lower()}: {line}" for label, line in _views.notes(report)),

@@ -41,7 +41,7 @@ def run(plan: Plan, step: TrainStep | None = None, *sinks: MemorySink, **options
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
 def test_data_that_are_never_finite_stop_training_at_a_flush_by_parameter(name: str) -> None:
     step = a_step(name)
-    stop = pytest.raises(ScaleCollapsed, match=r"the last 60 steps .*; the first parameter without .* is weight ")
+    stop = pytest.raises(ScaleCollapsed, match=r"the last 50 steps .*; the first parameter without .* is weight ")
     with stop, Tracker(30, []) as tracker:
         fit(step, a_stream(math.nan), tracker, Plan(1000))
     assert tracker.step == 60
