@@ -64,7 +64,7 @@ class Score(Model):
 class Section(Model):
     """A part of a gate's report: a text, facts, a table, a block of raw output; each may be absent.
 
-    `appendix` is whether it is long, and only looked into: it comes last.
+    `appendix` is whether it is long, and only looked into: it comes last. What `leads` comes before the findings.
     """
 
     title: str
@@ -74,6 +74,7 @@ class Section(Model):
     rows: tuple[tuple[str, ...], ...] = ()
     code: str = ""
     appendix: bool = False
+    leads: bool = False
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

@@ -243,7 +243,10 @@ def missed() -> EmptiedCode:
 def called(task: Task) -> CalledCode:
     """The commands of a task, each of which calls the code of its criterion."""
     calls = tuple(
-        CommandCall(criterion=criterion.id, part=one.part, command=one.command, called=True, ended_well=False)
+        CommandCall(
+            criterion=criterion.id, part=one.part, measures=one.measures, command=one.command, called=True,
+            ended_well=False,
+        )
         for criterion in task.criteria for one in standing_for(task, criterion)
     )  # fmt: skip
     return CalledCode(how="in a copy", calls=calls)

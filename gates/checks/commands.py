@@ -45,7 +45,7 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     for part in dict.fromkeys(call.part for call in own):
         calls = [call for call in own if call.part == part]
         idle = any(call.hoisted for call in calls) or all(call.misses or call.unheard for call in calls)
-        if idle and not (part == "entry point" and tests):
+        if idle and (calls[0].measures or not tests):
             return next((call for call in calls if call.unheard or call.hoisted), calls[0])
     return None
 

@@ -37,6 +37,7 @@ LONG_S = 60.0
 class Standing:
     """A command that stands for a criterion by itself, and what of the task it is, such as `measurement speed`.
 
+    `measures` tells one of a measurement from an entry point.
     An `arm` is asked for one step, as when it is measured. `answers` are the measures whose arms must be among the
     samples that the command writes. `smoke` are the words with which it does less.
     """
@@ -48,6 +49,7 @@ class Standing:
     arm: Arm | None = None
     answers: tuple[Measure, ...] = ()
     smoke: Command = ()
+    measures: bool = True
 
 
 def standing_for(task: Task, criterion: Criterion) -> Iterator[Standing]:
@@ -65,7 +67,7 @@ def standing_for(task: Task, criterion: Criterion) -> Iterator[Standing]:
             yield about(_filled(command, device), arm=None if arm.time else arm)
     for entry in task.entry_points:
         if criterion.id in entry.criteria and entry.run:
-            yield Standing("entry point", entry.run, entry.timeout_s)
+            yield Standing("entry point", entry.run, entry.timeout_s, measures=False)
 
 
 def _filled(command: Sequence[str], device: str) -> Command:
@@ -130,6 +132,7 @@ class CommandCall(Model):
 
     criterion: str
     part: str
+    measures: bool
     command: Command
     called: bool
     ended_well: bool
@@ -190,7 +193,8 @@ def _tried(
     hoisted = before and well and anew and took_s <= LONG_S
     why = "" if called or before or not well else unseen
     facts = {"called": called or before, "ended_well": well and not before, "why": why, "hoisted": hoisted}
-    call = CommandCall.model_validate({"criterion": criterion.id, "part": one.part, "command": one.command, **facts})
+    about = {"criterion": criterion.id, "part": one.part, "measures": one.measures, "command": one.command}
+    call = CommandCall.model_validate({**about, **facts})
     purpose = f"{one.part} without the code of {criterion.id}"
     return call, CommandRecord(purpose=purpose, argv=one.command, ended=ended, duration_s=took_s)
 

@@ -22,8 +22,8 @@ def a_call(
     hoisted: bool = False,
 ) -> CommandCall:
     return CommandCall(
-        criterion="AC1", part=part, command=("python", "b.py"), called=called, ended_well=ended_well,
-        why=why, hoisted=hoisted,
+        criterion="AC1", part=part, measures=part != "entry point", command=("python", "b.py"), called=called,
+        ended_well=ended_well, why=why, hoisted=hoisted,
     )  # fmt: skip
 
 

@@ -139,7 +139,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell each target with what was measured, how sure that is, and how it went from pair to pair."""
     rows = tuple(_row(criterion, measure, got) for criterion, _, measure, got in answers_of(task, evidence))
     if rows:
-        yield Section(title="Targets", columns=COLUMNS, rows=rows)
+        yield Section(title="Targets", columns=COLUMNS, rows=rows, leads=True)
 
 
 def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]:
