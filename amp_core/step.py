@@ -301,17 +301,13 @@ class TrainStep:
         """Run forward and backward over a window; return its detached mean loss, and its mean metrics."""
         if not window:
             raise ValueError("a step needs at least one batch, found none: is the loader empty?")
-        if len(window) == 1 and self.weigh is None:
-            loss, named = self._forward(window[0])
-            self.scaler.scale(loss).backward()
-            return loss.detach().float(), {name: on_device(value, self.device) for name, value in named.items()}
         weights = self._weights(window)
         losses, metrics = [], []
         for index, (batch, weight) in enumerate(zip(window, weights, strict=True)):
             last = index == len(window) - 1
             with nullcontext() if last else without_sync(self.model):
                 loss, named = self._forward(batch)
-                weighted = loss * weight
+                weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)
                 scaled.backward()
             losses.append(weighted.detach())
@@ -348,9 +344,9 @@ class TrainStep:
             )
 
     def _weights(self, window: Sequence[Batch]) -> Sequence[Weight]:
-        """Return each micro-batch's weight in the mean over the window, and over the ranks."""
+        """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""
         if self.weigh is None:
-            return [1.0 / len(window)] * len(window)
+            return [None] if len(window) == 1 else [1.0 / len(window)] * len(window)
         return weights_of([self.weigh(batch) for batch in window], self.model, self.device)
 
     def _blame(self) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from amp_core.parallel import total_over_ranks
 
-Weight: TypeAlias = float | Tensor
+Weight: TypeAlias = float | Tensor | None
 
 
 def weights_of(counts: Sequence[float | Tensor], model: nn.Module, device: torch.device) -> Sequence[Weight]:
@@ -45,7 +45,7 @@ def on_device(number: float | Tensor, device: torch.device) -> Tensor:
 
 
 def _weighed(values: Sequence[Tensor], weights: Sequence[Weight]) -> list[Tensor]:
-    return [value * weight for value, weight in zip(values, weights, strict=True)]
+    return [value if weight is None else value * weight for value, weight in zip(values, weights, strict=True)]
 
 
 def _share(weighted: Tensor, weight: Weight) -> Tensor:
