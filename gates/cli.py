@@ -57,6 +57,7 @@ def cli() -> None:
 @click.option("--only", multiple=True, metavar="CRITERION", help="Look at this criterion only; may be repeated.")
 @click.option("--out", type=A_PATH, help="Where the reports go [default: reports/TASK; its partial/ for a part].")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Print each check, too, as it ended.")
 @click.option("--format", "formats", multiple=True, metavar="F", help="Write markdown [default] or text, too.")
 @click.option("--fail-fast/--keep-going", default=None, help="Stop after a stage that blocks [default], or not.")
 @timeout_option

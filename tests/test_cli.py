@@ -89,10 +89,11 @@ def test_every_digest_of_the_evidence_is_that_of_the_file(passing: tuple[Path, E
 def test_second_run_prints_the_same_bytes_but_for_times(passing: tuple[Path, Ended], tmp_path: Path) -> None:
     project, _ = passing
     formats = [word for name in ("text", "markdown", "json") for word in ("--format", name)]
-    ended = gates(project, "run", "T1", "--out", tmp_path, *formats)
+    ended = gates(project, "run", "T1", "-v", "--out", tmp_path, *formats)
     assert ended.code == 0
     assert (tmp_path / "summary.txt").read_text(encoding="utf-8").startswith("PASS  T1")
     assert f"next:  gates explain T1 --out {tmp_path}" in ended.out
+    assert re.search(r"^PASS +business-logic +BL001  AC1 is traced to live code: ", ended.out, re.MULTILINE)
     assert "business-logic: PASS so far" in ended.err  # what later gates see may take it back
     for page in PAGES:
         first, second = ((folder / page).read_text(encoding="utf-8") for folder in (project / "reports/T1", tmp_path))

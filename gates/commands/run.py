@@ -57,6 +57,7 @@ class Request(Model):
     goalposts: str | None = None
     evidence: tuple[Path, ...] = ()
     quiet: bool = False
+    verbose: bool = False
     fresh: bool = False
 
 
@@ -92,7 +93,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         if unlogged := log_run(request.project.root, _logged(report, request)):
             say(f"note: this run is not in the history: {unlogged}")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
-    return f"{text.summary(report)}\nreport: {near(out / first)}\n", report.verdict.exit_code
+    more = text.details(report) if request.verbose else ""
+    return f"{text.summary(report)}{more}\nreport: {near(out / first)}\n", report.verdict.exit_code
 
 
 def _context(request: Request, home: Path) -> Context:

@@ -32,6 +32,15 @@ def summary(report: Report) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
+def details(report: Report) -> str:
+    """Return each check of the gates that ran, as it ended, with what was seen."""
+    told = [
+        (gate.name, check, finding) for gate in report.gates if gate.ran for check, finding, _ in _views.checks(gate)
+    ]
+    lines = (f"{_views.word(f):<8} {name:<15} {f.rule}  {check.title}: {f.message}" for name, check, f in told)
+    return "\n".join(["", *map(visible, lines)]) + "\n"
+
+
 def _gate(gate: GateReport) -> str:
     seen = f"{counted(gate.planned, 'check')}: {_views.endings(gate)}" if gate.ran else gate.not_run_because
     decision = gate.decision.value if gate.ran else "NOT RUN"
