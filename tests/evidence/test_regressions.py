@@ -189,7 +189,7 @@ CALLS = []
 
 def work():
     CALLS.append(1)
-    if len(CALLS) > 200:
+    if len(CALLS) > 60:
         os._exit(3)
     return sum(i * i for i in range(12000))
 """
