@@ -189,7 +189,7 @@ CALLS = []
 
 def work():
     CALLS.append(1)
-    if len(CALLS) > 60:
+    if len(CALLS) > 200:
         os._exit(3)
     return sum(i * i for i in range(12000))
 """
@@ -198,7 +198,7 @@ def work():
 def test_a_failed_attempt_is_known_whatever_budget_the_next_one_has(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", after={"pkg/core.py": DIES})
     context = a_context(root)
-    asked: dict[str, Any] = {"id": "bench", "restarts": 1, "pairs": 64, "clock": "cpu", "line": 16,
+    asked: dict[str, Any] = {"id": "bench", "restarts": 1, "pairs": 31, "clock": "cpu", "line": 16,
                              "arms": {"work": {"call": "bench:make_step"}}}  # fmt: skip
     for budget, known in ((60, 0), (90, 1)):
         seen, outcomes = seen_in(root, context, measurements=[{**asked, "budget_s": budget}])
