@@ -159,7 +159,6 @@ def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None
 
 
 LEAST_RESTARTS, FEW_RESTARTS, MANY_RESTARTS = 3, 5, 8
-POCOCK = 0.84
 FINE, FURTHEST = 1e-6, 10**15  # of a quantile: its steps, and how many there may be
 
 
@@ -177,12 +176,12 @@ class Design:
     def level(self, n: int, alpha: float) -> float:
         """Return the level of the intervals at a look after `n` pairs: the same at each, so that all keep the error.
 
-        For one to five looks it lies a little above Pocock's (1977): signs come in whole numbers, looks at twice the
-        pairs. Where time was up before the first one, the end is the only look.
+        Each has an equal share of the error (Bonferroni): little more than Pocock's (1977) costs, where each look has
+        twice the pairs. Where time was up before the first one, the end is the only look.
         """
         looks = looks_until(self.most)
         times = len(looks) if n >= looks[0] else 1
-        return 1 - alpha_of(self.attempt, alpha) * math.pow(times, -POCOCK)
+        return 1 - alpha_of(self.attempt, alpha) / times
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start of the processes, without a last one of which there is less than half.
