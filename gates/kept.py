@@ -145,11 +145,14 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
         draft = Path(tempfile.mkdtemp(dir=root / STORE, prefix=".new-"))
         try:
             shutil.copytree(raw, draft / "raw", symlinks=True)
-            told = {name: json.loads(piece.model_dump_json(by_alias=True)) for name, piece in pieces.items()}
             run = [path for path in files_of((*task.implementation, *task.tests), root) if path.suffix == ".py"]
             sources = {os.path.realpath(path): path.read_bytes().decode("utf-8", "surrogateescape") for path in run}
-            facts = {"at": report.started_at, "around": state.around, "files": state.files, "pieces": told}
-            (draft / PIECES).write_text(json.dumps({**facts, "sources": sources}), encoding="utf-8")
+            facts = {"at": report.started_at, "around": state.around, "files": state.files, "sources": sources}
+            with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
+                file.write(f'{json.dumps(facts)[:-1]}, "pieces": {{')
+                for number, (kind, piece) in enumerate(pieces.items()):
+                    file.write(f'{", " if number else ""}"{kind}": {piece.model_dump_json(by_alias=True)}')
+                file.write("}}")
             shutil.rmtree(root / STORE / name, ignore_errors=True)
             draft.rename(root / STORE / name)
         finally:
