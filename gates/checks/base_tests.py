@@ -219,7 +219,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base in {"passed", UNSEEN}]
     open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]
-    criteria = {one.id: _criteria(task, one, run) for one in open_}
+    functions = {each.id: {test.function for test in tests_of(task, each, run)} for each in task.criteria}
+    criteria = {one.id: _criteria(task, one, functions) for one in open_}
     for criterion in (*task.criteria, None):
         own = [one for one in open_ if criterion in criteria[one.id]]
         yield from (_broken(one, criterion, criteria[one.id], seen) for one in own if one.at_base == "passed")
@@ -231,12 +232,11 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")
 
 
-def _criteria(task: Task, one: BaseTest, run: PytestRun | None) -> list[Criterion | None]:
-    """Return the criteria that a test of the base stands for: by its path, or by a marker, of the base or of today."""
+def _criteria(task: Task, one: BaseTest, functions: Mapping[str, set[str]]) -> list[Criterion | None]:
+    """Return the criteria that a base's test stands for, by path or marker: of the base, or `functions` of today."""
     found: list[Criterion | None] = []
     for criterion in task.criteria:
-        own = {test.function for test in tests_of(task, criterion, run)} if run else set()
-        marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
+        marked = function_of(one.id) in functions[criterion.id] or f"{task.id}/{criterion.id}" in one.criteria
         if marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests):
             found.append(criterion)
     return found or [None]
