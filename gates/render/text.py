@@ -34,10 +34,8 @@ def summary(report: Report) -> str:
 
 def details(report: Report) -> str:
     """Return each check of the gates that ran, as it ended, with what was seen."""
-    told = [
-        (gate.name, check, finding) for gate in report.gates if gate.ran for check, finding, _ in _views.checks(gate)
-    ]
-    lines = (f"{_views.word(f):<8} {name:<15} {f.rule}  {check.title}: {f.message}" for name, check, f in told)
+    told = ((gate.name, *row) for gate in report.gates if gate.ran for row in _views.checks(gate))
+    lines = (f"{_views.word(f):<8} {name:<15} {f.rule}  {check.title}: {f.message}" for name, check, f, _ in told)
     return "\n".join(["", *map(visible, lines)]) + "\n"
 
 
