@@ -10,6 +10,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from bar import a_move, a_waiver, on, unmoved
@@ -43,7 +44,7 @@ from gates.checks.policy.moves import Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn
 from gates.evidence.tests.test_records import TestOutcome
-from gates.model import Decision, Finding, Outcome
+from gates.model import Decision, Finding, Model, Outcome
 from gates.render import Format
 from gates.report import Report
 from gates.scan.checking import Scanner, failures
@@ -215,6 +216,30 @@ def test_evidence_of_an_empty_project_is_unavailable_with_a_reason(kind: type[Ev
     assert kind.__name__ not in NAMED or f"names no '{NAMED[kind.__name__]}'" in why
     with pytest.raises(EvidenceUnavailable, match=re.escape(why)):
         kind.derive(nothing, context, seen)
+
+
+TOLD = {"direction", "purpose", "schema_"}  # context for who reads the samples and the commands of a run
+
+
+def models(kind: object) -> set[type[Model]]:
+    """Return the models that a type is made of, and those of their fields."""
+    if not (isinstance(kind, type) and issubclass(kind, Model)):
+        return {model for part in get_args(kind) for model in models(part)}
+    return {kind}.union(*(models(f.annotation) for f in kind.model_fields.values() if f.annotation != kind | None))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_all_that_is_recorded_is_read_by_who_judges_or_shows_it(kind: type[Evidence]) -> None:
+    recorded = {field for model in models(kind) for field in model.model_fields}
+    assert recorded - attributes() - TOLD == set()
+
+
+@cache
+def attributes() -> set[str]:
+    """Return the names of all attributes that the code of the gates reads."""
+    files = [path for path in (ROOT / "gates").rglob("*.py") if "child" not in path.parts]
+    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
