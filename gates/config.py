@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -47,7 +47,8 @@ class Context:
     tests are run, `rules` the folder of the project's own code rules, `today` the day by which waivers end, `base`
     what the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says
     where it is `None`), `policy` the revision that the task file was taken from, `signers`
-    who must have signed evidence from elsewhere (nobody where there are none).
+    who must have signed evidence from elsewhere (nobody where there are none), `copied` makes the copy of the project
+    that programs run in, once.
     """
 
     root: Path
@@ -61,6 +62,11 @@ class Context:
     goalposts: str | None = None
     policy: PolicyRevision | None = None
     signers: tuple[str, ...] = ()
+    copied: Callable[[], Path] | None = None
+
+    def apart(self) -> "Context":
+        """Return the same in the copy of the project, if one is made: what programs write there changes no project."""
+        return replace(self, root=self.copied()) if self.copied else self
 
     def argv(self, words: Sequence[str], **filled: str) -> list[str]:
         """Return a command of a task file with its placeholders filled in and `python` made the interpreter."""

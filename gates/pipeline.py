@@ -3,21 +3,36 @@
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import cache, partial
 
 from gates import criteria, model, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
+from gates.child.guardian import guarded_folder
 from gates.config import Context
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
+from gates.model import (
+    Decision,
+    FileDigest,
+    Finding,
+    Level,
+    Outcome,
+    Planned,
+    Revision,
+    RuleText,
+    Severity,
+    TaskIdentity,
+)
 from gates.project import what_was_read
-from gates.project.revision import digest_folder, environment, observe
+from gates.project.copies import copied
+from gates.project.revision import digest_folder, environment, observe, unlike_commit
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
 from gates.task.task import NOT_ASKED_FOR, Selection, Task, left_out, narrowed
+from gates.words import first_of
 
 RULES = (
     *model.as_rules(
@@ -25,6 +40,8 @@ RULES = (
         "planned == decided > 0. Anything else is a fault of the gate, and never a pass.",
         GT002="The files did not change during the run. The implementation and tests have one digest before the first "
         "command and after the last. Evidence of files that changed speaks of no state of them: never a pass.",
+        GT008="The run leaves the project as it was. What it wrote into the work tree is named: files of the commit "
+        "that changed, and new ones. Programs run in a copy; tests and measurements do not.",
         GT004="Something was seen of every required criterion. A must criterion needs something that verifies it: not "
         "optional, applicable to this machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
         BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
@@ -52,8 +69,16 @@ def run(
     task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet | None = None
 ) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
+    with guarded_folder() as beside:
+        context = replace(context, copied=cache(partial(copied, context.root, beside / "copy")))
+        return _run(task, context, selection, progress, evidence)
+
+
+def _run(
+    task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet | None
+) -> Report:
     begun, clock = datetime.now(UTC), time.monotonic()
-    before = observe(task, context)
+    before, lying = observe(task, context), unlike_commit(context.root)
     whole, task = task, narrowed(task, *selection.only)
     evidence = EvidenceSet() if evidence is None else evidence
     evidence.collect(RunDate, task, context)
@@ -66,14 +91,14 @@ def run(
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
     _save(evidence, context)
-    differing, ran = changed(before, observe(whole, context)), evidence.get(PytestRun)
+    differing, ran = changed(before, observe(whole, context), only=before.commit), evidence.get(PytestRun)
     # it is of the commit alone only where no other files ran
     strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
     report = fold(
         whole,
         tuple(reports),
         evidence,
-        findings=(*differing, *looked_for(whole, context, evidence), *left_out(whole, task)),
+        findings=(*differing, *wrote(lying, context), *looked_for(whole, context, evidence), *left_out(whole, task)),
         revision=before.model_copy(update=strayed),
         environment=environment(context),
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -223,16 +248,32 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
     yield about.unknown(message, "This is a fault of the gate; report it.")
 
 
-def changed(before: Revision, after: Revision, others: Iterable[str] = (), why: str = "") -> Iterator[Finding]:
-    """Say so where the files, and `others`, are not those that a run began with, or `why` that is not known."""
+def changed(
+    before: Revision, after: Revision, others: Iterable[str] = (), why: str = "", only: str | None = None
+) -> Iterator[Finding]:
+    """Say so where the files, and `others`, are not those that a run began with, or `why` that is not known.
+
+    Where the run began with a commit, `only` that, new files are none of its state: what is read of them is compared.
+    """
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
-    differing = sorted({*others, *(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))})
+    paths = old.keys() if only else old.keys() | new.keys()
+    differing = sorted({*others, *(path for path in paths if old.get(path) != new.get(path))})
     unknown = f"Whether files changed since the run began is not known: {why}." if why else ""
     message = f"Files changed since the run began: {', '.join(differing[:5])}." if differing else unknown
     if not message:
         return
     about = UNFOUNDED.but(rule=CHANGED, check="revision", impact="The evidence speaks of no one state of the files.")
     yield about.unknown(message, "Run again and leave the files alone; fix tests that write into the source tree.")
+
+
+def wrote(before: Mapping[str, object], context: Context) -> Iterator[Finding]:
+    """Name the files that are another now than when the run began, of those that are not as in the commit."""
+    after = unlike_commit(context.root)
+    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    about = About(rule="GT008", check="wrote", level=Level.ADVISORY, severity=Severity.LOW)
+    if paths:
+        fix = "Let tests write into a temporary folder, and commands where {out} says."
+        yield about.failed(f"The run wrote into the work tree: {first_of(paths, 5)}.", fix)
 
 
 def _save(evidence: EvidenceSet, context: Context) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bar import committed
 from building import (
     TASK_FILE,
     Ended,
@@ -242,6 +243,23 @@ def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path) -> None
     (said,) = [f["message"] for f in every_finding(project) if f["rule"] == "GT002"]
     assert "pkg/core.py" in said
     assert "tests/new.py" in said
+
+
+def test_what_a_run_writes_is_named_and_two_runs_of_a_commit_say_the_same(tmp_path: Path) -> None:
+    writes = "open('tests/made.txt', 'w').write('x')\n"
+    good = (a_project(tmp_path) / "tests/test_core.py").read_text(encoding="utf-8")
+    task = TASK_FILE.replace("pkg.core.double(1)", "pkg.core.double(1); open('data.txt', 'w').write('of a program')")
+    files = {
+        "tests/test_core.py": f"{good}\n\ndef test_writes() -> None:\n    {writes}",
+        "tasks/T1.yaml": task,
+        "data.txt": "1",
+    }
+    project = a_project(tmp_path, {**files, ".gitignore": "reports/\n"})
+    committed(project)
+    assert [gates(project, "run", "T1", "--fresh").code for _ in range(2)] == [0, 0]
+    (said,) = [f["message"] for f in every_finding(project) if f["rule"] == "GT008"]
+    assert said == "The run wrote into the work tree: tests/made.txt."
+    assert (project / "data.txt").read_text(encoding="utf-8") == "1"
 
 
 def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_out() -> None:

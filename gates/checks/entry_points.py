@@ -1,9 +1,11 @@
 """Entry points: does the production code run to its end, and would a test notice?"""
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -17,14 +19,16 @@ from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
 from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity, as_rules
-from gates.project.files import import_roots
+from gates.project.copies import relocated
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
 from gates.words import first_of, printable
 
 TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
 NO_RESULT = ("error", "errors", "skipped")  # a number under such a key is a count or a measure
-SAYS_FAILED = re.compile(r"(?:[\w ]{1,30}[:=]\s*)?(?:BLOCK|BLOCKED|FAIL|FAILED)(?:\s*(?:[:!.(-]|$))(?!\s*0\b)")
+SAYS_FAILED = re.compile(
+    r"(?:[\w ]{1,30}[:=]\s*|[1-9]\d*\s+)?(?:BLOCK|BLOCKED|FAIL|FAILED)(?:\s*(?:[:!.,(-]|$))(?!\s*0\b)"
+)
 
 
 class EntryRun(Model):
@@ -68,22 +72,25 @@ def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
 
 
 def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
-    name, limit, seen = entry.name, entry.timeout_s or context.timeout_s, Probed()
+    name, limit, seen, copy = entry.name, entry.timeout_s or context.timeout_s, Probed(), context.apart()
     if entry.call:
-        probe = Probe(context, folder, import_roots(task, context))
+        probe = Probe(context, task, folder)
         asked = {"call": entry.call, "args": entry.args, "script": entry.call in scripts_of(context.root)}
         seen = probe.ask("calculating:once", f"{index}", asked, limit, threads=None)
     else:
         argv = context.argv(entry.run or (), out=str(folder / f"{index}.out"))
         try:
-            seen = Probed(process=process.run(argv, cwd=context.root, timeout_s=limit, log=folder / f"{index}"))
+            env = relocated(process.environment(), context.root, copy.root)
+            run = process.run(argv, cwd=copy.root, timeout_s=limit, log=folder / f"{index}", env=env)
+            seen = Probed(process=run.moved(copy.root, context.root))
         except OSError as error:
             seen = Probed(problem=f"cannot be started: {error.strerror or error}")
     problem, ended, returned = seen.problem, seen.process, next(iter(seen.of("returned")), None)
     clean_end = ended is not None and ended.exit_code == 0 and not ended.timed_out
     if entry.call and clean_end and returned is None:
         problem = problem or "the process ended before the call returned"
-    crash = None if problem or clean_end else crash_of(written(folder / f"{index}.stderr.txt"), context)
+    trace = written(folder / f"{index}.stderr.txt").replace(str(copy.root), str(context.root))
+    crash = None if problem or clean_end else crash_of(trace, context)
     raised = {"crash": crash.location, "error": crash.error, "function": crash.function} if crash else {}
     wrote = ended.stdout.tail if ended else ""
     return EntryRun(
@@ -99,15 +106,18 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
 
 def _no_result(returned: str, written: str) -> str:
     """Return why an entry point that ended well has no result: what it returned or wrote says that it failed."""
-    try:
-        value = ast.literal_eval(returned)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        value = None
-    if isinstance(value, dict):
-        for name, each in value.items():
+    for text, read in (
+        (returned, ast.literal_eval),
+        (written, json.loads),
+        (written.strip().rpartition("\n")[2], json.loads),
+    ):
+        value: object = None
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            value = read(text)
+        for name, each in value.items() if isinstance(value, dict) else ():
             if str(name).lower() in NO_RESULT and (each is True or (isinstance(each, str) and each)):
                 return f"it returned {name!s}: {each!s}"
-        if value and all(each is None for each in value.values()):
+        if value and isinstance(value, dict) and all(each is None for each in value.values()):
             return f"it returned None for {', '.join(map(str, value))}"
     said = next((line.strip() for line in written.splitlines() if SAYS_FAILED.match(line.strip())), "")
     return f"its output says {said!r}" if said else ""

@@ -159,7 +159,7 @@ class Startup(Evidence):
         used = {name for path in files if path not in aside for name in packages_of(path)}
         preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
         asked = {"modules": [*modules.items()], "preload": preload, "own": sorted(own), "each_s": each_s}
-        imports = Probe(context, folder, roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
+        imports = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, threads=None)
         if imports.process is None:
             raise EvidenceUnavailable(imports.problem)
         tried = tuple(map(Imported.model_validate, imports.of("module")))

@@ -17,6 +17,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
+from gates.project.copies import relocated
 from gates.project.files import import_roots
 from gates.task.task import Task
 from gates.words import printable
@@ -25,6 +26,7 @@ UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 MOST = 256 * 1024 * 1024
 SHARE = 0.8  # of the time limit, after which a program begins nothing new
 Entry = dict[str, object]
+Moved = tuple[Path, Path]
 
 
 class Probed(Model):
@@ -42,9 +44,9 @@ class Probed(Model):
     place: Location | None = None
 
     @classmethod
-    def told(cls, journal: Path, secret: str, run: ProcessRun | None = None) -> Self:
-        """Return what a journal that was sealed with a secret tells."""
-        entries, foreign = read_entries(journal, secret)
+    def told(cls, journal: Path, secret: str, run: ProcessRun | None = None, moved: Moved | None = None) -> Self:
+        """Return what a journal that was sealed with a secret tells; of what was moved, where it belongs."""
+        entries, foreign = read_entries(journal, secret, moved)
         last = {str(entry["word"]): entry for entry in entries}
         problem, raised = last.get("problem", {}), last.get("raised", {})
         about = {"problem": problem.get("what", ""), "error": raised.get("what", "")}
@@ -70,10 +72,12 @@ class Probed(Model):
 class Probe:
     """Runs the programs, and keeps their journals in a folder."""
 
-    def __init__(self, context: Context, folder: Path, paths: list[Path]) -> None:
+    def __init__(self, context: Context, task: Task, folder: Path) -> None:
         self.context = context
         self.folder = folder
-        self._about = {"paths": [str(path) for path in paths], "root": str(context.root)}
+        self._copy = context.apart()
+        paths = [str(path) for path in import_roots(task, self._copy)]
+        self._about = {"paths": paths, "root": str(self._copy.root)}
         self.commands: list[CommandRecord] = []
 
     def ask(
@@ -88,19 +92,21 @@ class Probe:
     ) -> Probed:
         """Run a program; `name` is that of its journal. No `threads` are those it has."""
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "seconds": SHARE * limit_s})
-        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
+        moved = root, whole = self._copy.root, self.context.root
+        own = relocated(process.environment(), whole, root)
+        env = {**own, **UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
         argv = command(self.context.python, program, str(question.path))
         try:
             with question:
-                run = process.run(argv, cwd=self.context.root, timeout_s=limit_s, log=self.folder / name, env=env)
+                run = process.run(argv, cwd=root, timeout_s=limit_s, log=self.folder / name, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
         about = filter(None, [str(asked.get("call") or asked.get("shared") or "")])
         known = program.removesuffix(".__main__").rpartition(".")[2]
-        run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
+        run = run.moved(*moved).model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
         self.commands.append(run.as_command(known.replace("_", " ")))
-        seen = Probed.told(question.journal, question.secret, run)
+        seen = Probed.told(question.journal, question.secret, run, moved)
         if run.exit_code and not seen.entries and "No module named 'torch'" in run.stderr.tail:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
         return seen
@@ -132,11 +138,12 @@ def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
     """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
-    return Probe(context, context.folder(folder or key).evidence, import_roots(task, context))
+    return Probe(context, task, context.folder(folder or key).evidence)
 
 
-def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
+def read_entries(path: Path, secret: str, moved: Moved | None = None) -> tuple[list[Entry], int]:
     """Return the entries of a journal that were sealed with a secret, and how many lines are somebody else's."""
+    was, now = (json.dumps(str(path))[1:-1] for path in moved or ("", ""))
     entries: list[Entry] = []
     foreign = size = 0
     with suppress(OSError), path.open("rb") as file:
@@ -148,7 +155,8 @@ def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
             foreign += 1
             if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
                 with suppress(ValueError):
-                    told = json.loads(text.decode("utf-8", "backslashreplace"), parse_constant=lambda _: None)
+                    said = text.decode("utf-8", "backslashreplace")
+                    told = json.loads(said.replace(was, now) if moved else said, parse_constant=lambda _: None)
                     entries.append({intern(name): _clean(value) for name, value in told.items()})
                     foreign -= 1
     return entries, foreign

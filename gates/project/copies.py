@@ -90,6 +90,14 @@ def copy_project(root: Path, whole: Path, copies: int) -> Path:
     return target
 
 
+def copied(root: Path, whole: Path) -> Path:
+    """Copy a project once; raise `EvidenceUnavailable` where it does not fit."""
+    try:
+        return copy_project(root, whole, copies=0)
+    except UsageError as error:
+        raise EvidenceUnavailable(str(error)) from error
+
+
 def placed(copy: Path, path: str | Path) -> Path:
     """Return where a file may be written or removed in a copy: links that lead out of it are taken away."""
     target = copy / path

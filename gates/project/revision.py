@@ -51,6 +51,17 @@ def _web(root: Path) -> str | None:
     return address_of(remote, commit, prefix or "") if remote and commit and not mixed else None
 
 
+def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
+    """Return when each file, or new folder, that is not as in the commit was written, and its size."""
+    found, lines = {}, (_status(root) or "").split("\0")
+    above = git(root, "rev-parse", "--show-prefix") if any(lines) else None
+    for path in (line[3:].removeprefix(above or "") for line in lines if line[3:]):
+        with suppress(OSError):
+            seen = (root / path).lstat()
+            found[printable(path)] = (seen.st_mtime_ns, seen.st_size)
+    return found
+
+
 def _status(root: Path) -> str | None:
     return git(root, "status", "--porcelain", "-z", "--untracked-files=normal")
 

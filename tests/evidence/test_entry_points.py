@@ -293,13 +293,16 @@ NO_RESULTS = {
     "a skip": ("return {'skipped': True}", "it returned skipped: True"),
     "nothing": ("return {'speedup': None}", "it returned None for speedup"),
     "a line": ("print('verdict: BLOCK')", "its output says 'verdict: BLOCK'"),
+    "a count of failures": ("print('3 FAILED, 2 passed')", "its output says '3 FAILED, 2 passed'"),
+    "JSON": ('print(\'{"error": "CUDA not available", "n": null}\')', "it returned error: CUDA not available"),
     "a headline": ("print('FAILED (2 of 3)')", "its output says 'FAILED (2 of 3)'"),
 }
 RESULTS = {
     "a measured error": "return {'error': 0.01}",
     "no error": "return {'error': None, 'speedup': 1.5}",
     "a count": "return {'done': 3, 'skipped': 1}",
-    "none failed": "print('FAILED: 0')",
+    "none failed": "print('FAILED: 0'); print('0 FAILED')",
+    "JSON": "print('{\"error\": 0.01}')",
     "a word in a sentence": "print('FAILED jobs are tried again'); print('BLOCKS 3')",
     "None": "return None",
 }

@@ -19,7 +19,6 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, as_rules
-from gates.project.files import import_roots
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import counted, visible
@@ -87,7 +86,7 @@ class Calculations(Evidence):
         asked = [*_asked(task, min(CALL_S, context.timeout_s))]
         if not asked:
             raise EvidenceUnavailable(f"{task.path} names no 'calculations' or 'edge_cases'")
-        probe = Probe(context, context.folder("calculations").evidence, import_roots(task, context))
+        probe = Probe(context, task, context.folder("calculations").evidence)
         modules = {call.get("call", "").partition(":")[0] for call in asked}
         limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
         # one thread each: those that a module started do not live on in a fork

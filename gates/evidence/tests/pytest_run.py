@@ -284,13 +284,12 @@ HIDDEN = (".", "__")  # caches, as of pytest and Python
 
 
 def untracked_data(told: Told, task: Task, context: Context) -> tuple[str, ...]:
-    """Return the files beside the task's tests that were read, lay there before the run, and are not committed."""
-    begun = min((event["time"] for event in told["start"]), default=0)
+    """Return the files beside the task's tests that were read, are there after the run, and are not committed."""
     read = {path for event in told["read"] for path in event["paths"]}
     tests = [context.root / path.split("::")[0] for path in task.tests]
     folders = [path if path.is_dir() else path.parent for path in tests]
     inside = [path for path in map(Path, sorted(read)) if any(path.is_relative_to(folder) for folder in folders)]
-    shown = {path: context.shown(path) for path in inside if path.is_file() and path.stat().st_ctime < begun}
+    shown = {path: context.shown(path) for path in inside if path.is_file()}
     own = [path for path, name in shown.items() if not any(part.startswith(HIDDEN) for part in name.split("/"))]
     return tuple(shown[path] for path in not_committed(own, context.root))
 
