@@ -228,9 +228,11 @@ def advice_on(error: str) -> str:
     if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", error):
         plugin = "pytest-json-report" if "--json-report" in error else f"the pytest plugin that has {unknown[1]}"
         return f"Install {plugin} for the interpreter that runs the project's code, or name one by --python."
-    found = re.search(r"No module named '?([^'.\s]+)", error)
+    found = re.search(r"No module named '?([^'.\s]+)(?:\.([^'\s]+))?", error)
     if found is None:
         return ""
+    if found[2]:  # what it lies in was found
+        return f"There is {found[1]}, and no {found[2]} in it: fix the import, add the module, or install a version that has it."
     if found[1] == "pytest":
         return (
             "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "

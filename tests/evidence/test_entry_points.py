@@ -337,3 +337,8 @@ def test_an_entry_point_with_a_result_passes(tmp_path: Path, case: str) -> None:
 )  # fmt: skip
 def test_a_plugin_that_is_missing_is_named(arguments: str, plugin: str) -> None:
     assert advice_on(f"error: unrecognized arguments: {arguments}").startswith(f"Install {plugin} for the interpreter")
+
+
+def test_module_that_its_package_lacks_is_none_to_install() -> None:
+    assert advice_on("No module named 'pkg.gone'").startswith("There is pkg, and no gone in it: fix the import")
+    assert "has no pkg: install it there" in advice_on("No module named 'pkg'")
