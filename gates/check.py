@@ -97,6 +97,10 @@ class EvidenceSet:
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
 
+    def broken_off(self, why: str) -> "EvidenceSet":
+        """Return the same with another reason for what was not collected."""
+        return EvidenceSet(self._present, why=why, missing=self.missing, earlier=self.earlier)
+
     def commands(self) -> tuple[CommandRecord, ...]:
         """Return the commands that were run, in the order of collection."""
         return tuple(command for evidence in self._present.values() for command in evidence.commands)

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from gates import criteria, model, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
-from gates.child.guardian import guarded_folder
+from gates.child.guardian import Interrupted, end, guarded_folder
 from gates.config import Context
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
@@ -54,6 +54,7 @@ RULES = (
 
 UNFOUNDED = About(severity=Severity.CRITICAL)  # the run as a whole can be no pass
 CHANGED = "GT002"
+INTERRUPTED = "the run was interrupted"
 MISSING = "missing.json"  # beside the evidence: why there is none of a kind
 
 
@@ -82,14 +83,23 @@ def _run(
     whole, task = task, narrowed(task, *selection.only)
     evidence = EvidenceSet() if evidence is None else evidence
     evidence.collect(RunDate, task, context)
-    reports: list[GateReport] = []
+    reports, ended = list[GateReport](), list[Finding]()
     blocked_by = ""
-    for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
-        done = [_run_gate(gate, task, context, evidence, selection, blocked_by, progress) for gate in group]
-        reports += done
-        blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
-        if blocking and not blocked_by and not selection.keep_going:
-            blocked_by = " and ".join(blocking)
+    try:
+        for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
+            for gate in group:
+                reports.append(_run_gate(gate, task, context, evidence, selection, blocked_by, progress))
+            blocking = [gate.name for gate in reports if gate.decision is Decision.BLOCK]
+            if blocking and not blocked_by and not selection.keep_going:
+                blocked_by = " and ".join(blocking)
+    except Interrupted:  # what was seen is told all the same
+        end()
+        evidence = evidence.broken_off(INTERRUPTED)
+        rest = [gate for gate in discover() if gate.name not in {report.name for report in reports}]
+        told = {"ran": False, "not_run_because": INTERRUPTED}
+        reports += [judge(gate, task, evidence, day_of(evidence)).model_copy(update=told) for gate in rest]
+        about = UNFOUNDED.but(rule="GT003", check="interrupted", command=f"gates run {task.id}")
+        ended = [about.unknown(f"{INTERRUPTED.capitalize()}.", "Run again.")]
     _save(evidence, context)
     differing, ran = changed(before, observe(whole, context), only=before.commit), evidence.get(PytestRun)
     # it is of the commit alone only where no other files ran
@@ -98,7 +108,13 @@ def _run(
         whole,
         tuple(reports),
         evidence,
-        findings=(*differing, *wrote(lying, context), *looked_for(whole, context, evidence), *left_out(whole, task)),
+        findings=(
+            *ended,
+            *differing,
+            *wrote(lying, context),
+            *looked_for(whole, context, evidence),
+            *left_out(whole, task),
+        ),
         revision=before.model_copy(update=strayed),
         environment=environment(context),
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -107,7 +123,8 @@ def _run(
         policy=context.policy,
     )
     places = excerpts(report.every_finding, context.root)
-    return writable(report.model_copy(update={"excerpts": places, "partial": selection.partial}))
+    part = "interrupted" if ended else selection.partial
+    return writable(report.model_copy(update={"excerpts": places, "partial": part}))
 
 
 def discover() -> list[Gate]:

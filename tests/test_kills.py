@@ -26,6 +26,19 @@ def test_killed_run_leaves_nothing_behind(
     assert left.exit_code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
 
 
+def test_interrupted_run_tells_what_it_saw_beside_the_last_reports(tmp_path: Path) -> None:
+    body = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
+    stops = f"def test_stops() -> None:\n    {body}\n"
+    project = a_project(tmp_path, {"tests/test_core.py": stops, "reports/T1/result.json": "the whole"})
+    ended = gates(project, "run", "T1", "--quiet")
+    assert (ended.code, ended.out) == (130, "")
+    assert "what was seen so far: reports/T1/partial/summary.md" in ended.err
+    assert (project / "reports/T1/result.json").read_text(encoding="utf-8") == "the whole"
+    page = (project / "reports/T1/partial/summary.md").read_text(encoding="utf-8")
+    assert page.startswith("# INCONCLUSIVE: merge blocked until")
+    assert "(partial run: interrupted)" in page.splitlines()[0]
+
+
 def test_torn_reports_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "reports/T1").mkdir(parents=True)
     (tmp_path / "reports/T1/result.json").write_text("{}", encoding="utf-8")

@@ -232,7 +232,8 @@ def advice_on(error: str) -> str:
     if found is None:
         return ""
     if found[2]:  # what it lies in was found
-        return f"There is {found[1]}, and no {found[2]} in it: fix the import, add the module, or install a version that has it."
+        what = f"There is {found[1]}, and no {found[2]} in it"
+        return f"{what}: fix the import, add the module, or install a version that has it."
     if found[1] == "pytest":
         return (
             "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "

@@ -16,7 +16,7 @@ from typing import TypeVar
 from gates import kept, pipeline, registry, store
 from gates.bundles import handed_in
 from gates.check import Evidence, EvidenceSet
-from gates.child.guardian import every, guarded_folder
+from gates.child.guardian import Interrupted, every, guarded_folder, interrupted
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import intervals, since
 from gates.commands.history import LoggedRun, log_run
@@ -80,6 +80,8 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     with guarded_folder() as folder:
         before = _last(out, task)
         report = _judged(request, task, _context(request, home), selection, folder, before, say)
+        if interrupted() and not part:
+            out, before = out / PARTIAL, None
         elsewhere = f" --out {shlex.quote(str(near(out)))}" if out != whole else ""
         told = {"since": since(before, report) if before else "", "found_by": elsewhere}
         report = report.model_copy(update=told)
@@ -90,9 +92,13 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        if unlogged := log_run(request.project.root, _logged(report, request)):
-            say(f"note: this run is not in the history: {unlogged}")
+        logged = not interrupted() and log_run(request.project.root, _logged(report, request))
+        if logged:
+            say(f"note: this run is not in the history: {logged}")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
+    if interrupted():
+        say(f"what was seen so far: {near(out / first)}")
+        raise Interrupted
     more = text.details(report) if request.verbose else ""
     return f"{text.summary(report)}{more}\nreport: {near(out / first)}\n", report.verdict.exit_code
 
@@ -151,7 +157,7 @@ def _judged(
         with showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
-        if state and installed and not taken:
+        if state and installed and not taken and not interrupted():
             with asked_once():  # anew: whether it changed meanwhile
                 after = kept.state_of(task, context, selection, reports)
             if after == state:
