@@ -141,7 +141,7 @@ def kinds() -> dict[str, type[Evidence]]:
 def looked_for(task: Task, context: Context, evidence: EvidenceSet) -> Iterator[Finding]:
     """Yield the paths of the task that lead nowhere, and the files that nobody read."""
     yield from what_was_read.led_nowhere(task, context.root)
-    yield from what_was_read.not_read(evidence.get(SourceTree))
+    yield from what_was_read.not_read(evidence.get(SourceTree), task, context.root)
 
 
 def rule_texts() -> dict[str, RuleText]:

@@ -15,7 +15,8 @@ TEMPLATE = {"pkg/templates/new/{{name}}.py": "import {{ name }}\n"}
 
 
 def unread(root: Path) -> list[Finding]:
-    return [*not_read(SourceTree.collect(loading.load(root / "tasks/T1.yaml", root), a_context(root)))]
+    task = loading.load(root / "tasks/T1.yaml", root)
+    return [*not_read(SourceTree.collect(task, a_context(root)), task, root)]
 
 
 def test_what_was_not_read_leaves_the_verdict_open_unless_it_is_no_part_of_the_task(tmp_path: Path) -> None:
@@ -48,3 +49,9 @@ def test_many_files_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     bad = {f"pkg/t/{{{i}}}.py": "import {{ name }}\n" for i in range(8)}
     found = unread(a_project(tmp_path / "p", {"tasks/T1.yaml": ONE, **bad}))
     assert (len(found), found[-1].message.endswith(" 3 more were not.")) == (5, True)
+
+
+def test_notebook_is_said_to_be_unread_and_leaves_nothing_open(tmp_path: Path) -> None:
+    (found,) = unread(a_project(tmp_path / "p", {"tasks/T1.yaml": ONE, "pkg/demo.ipynb": "{}"}))
+    assert (found.rule, found.outcome, found.leaves_open) == ("GT007", Outcome.UNKNOWN, False)
+    assert found.message == "Notebooks of the implementation are read by no check: pkg/demo.ipynb."

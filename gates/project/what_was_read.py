@@ -6,10 +6,11 @@ from pathlib import Path
 
 from gates.check import About
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, as_rules
+from gates.model import Finding, Level, Location, as_rules
 from gates.project.files import files_of, is_aside
 from gates.task.task import Task
 from gates.task.yaml_source import meant
+from gates.words import first_of
 
 KEYS = ("implementation", "tests")
 GLOB = frozenset("*?[")
@@ -39,6 +40,7 @@ def _near(path: Path, root: Path) -> str:
 
 
 NAMED = 5
+BOOK = ".ipynb"
 OF_UNREAD = (
     "Fix it. If it is not meant to be read, name under 'implementation' the files and folders beside it. "
     "If it is for a newer Python, let that one run gates."
@@ -64,11 +66,15 @@ def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:
             yield own.unknown(message, "Fix the path, write the file, or take the path out.", actual=why)
 
 
-def not_read(tree: SourceTree | None) -> Iterator[Finding]:
+def not_read(tree: SourceTree | None, task: Task, root: Path) -> Iterator[Finding]:
     """Say of each file of the implementation that could not be read that no check knows what it does."""
     unparsed = tree.unparsed if tree else ()
     about = About(rule="GT007", check="read", expected="Python that can be read")
     about = about.but(impact="What it does was seen by no check that reads code.")
+    paths = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
+    if books := [path for path in paths if path.endswith(BOOK)]:
+        message = f"Notebooks of the implementation are read by no check: {first_of(books, NAMED)}."
+        yield about.unknown(message, "Move what a criterion needs into a module.", level=Level.ADVISORY, subject=BOOK)
     for number, text in enumerate(unparsed[:NAMED], 1):
         found = PLACE.fullmatch(text)
         path, why = (found["path"], found["why"]) if found else (text, text)
