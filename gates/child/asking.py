@@ -1,7 +1,4 @@
-"""What a program of ours is asked in the project's interpreter, how it finds that, and the journal of what it tells.
-
-And which files are the project's, and which of its lines led to where we are.
-"""
+"""What a program of ours is asked in the project's interpreter, what it tells in a journal, and the project's files."""
 
 import dataclasses
 import importlib
@@ -85,10 +82,7 @@ class Unreachable(Exception):
 
 
 class Teller:
-    """Tells of what was seen, in a journal; needs nothing that the project may have replaced in a module, or closed.
-
-    Each line has a seal that is made with a secret, so that no line of it is the project's.
-    """
+    """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close."""
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
@@ -230,10 +224,7 @@ def cuda_of_project() -> Any:  # noqa: ANN401
 
 
 def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noqa: ANN401  # anything
-    """Run an awaitable to its end, and an iterator to the list of the `most` that it yields: not begun, it ran nothing.
-
-    Of which a part is to be taken by name, that is left as it is.
-    """
+    """Run an awaitable to its end, and an iterator to a list of `most`; what has the name to `take` stays as it is."""
     if inspect.isawaitable(returned):
         import asyncio  # which few need
 
@@ -286,10 +277,7 @@ def print_without_us(kind: type[BaseException], error: BaseException, trace: Tra
 
 
 def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 0.0) -> int:
-    """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end.
-
-    A time limit, where there is one, ends it by `SIGALRM`.
-    """
+    """Do something in a fork, which `SIGALRM` ends at a limit; return its exit code, `DONE` where all was done."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer Pythons warn of a fork where a library has started threads
         pid = os.fork()

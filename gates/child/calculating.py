@@ -1,10 +1,4 @@
-"""Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
-
-    python -m gates_probe.calculating QUESTION
-    python -m gates_probe.calculating:once QUESTION
-
-Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
-"""
+"""Makes calls of functions of the tested project, each in a fork; what is expected of them never comes in here."""
 
 import inspect
 import os
@@ -97,10 +91,7 @@ def built(value: Any) -> Any:  # noqa: ANN401  # anything
 
 
 def tried(target: Target, call: Told, places: Places) -> Told:
-    """Make the call and tell how that ended; make it twice where it returns soon.
-
-    The second call tells which functions ran in it, too: slower, but what is timed was before.
-    """
+    """Make the call and tell how it ended; where it returns soon make it twice, and tell which functions ran then."""
     started = time.monotonic()
     told = _once(target, call, places)
     if "returned" in told and time.monotonic() - started < min(TWICE_S, call["limit_s"] / 3):
@@ -201,7 +192,6 @@ def main(question: Told, tell: Teller) -> None:
 
 
 def _died(code: int, limit_s: float) -> Told:
-    """Tell how the process of a call ended that told nothing."""
     if code == -signal.SIGALRM:
         return {"ended": "stopped", "problem": f"it did not return within {limit_s:g} s"}
     if not code:
@@ -225,7 +215,6 @@ def _target(call: Told, tell: Teller, places: Places) -> tuple[Target | None, To
 
 
 def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, places: Places) -> None:
-    """Make a call in this process."""
     try:
         if target is None:
             told = {"ended": "returned", "returned": encode(built(call["build"]))}
@@ -237,10 +226,9 @@ def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, p
 
 
 def once() -> None:
-    """Call one function, as an entry point does, and run what it returns to its end.
+    """Call one function, as an entry point does, and run what it returns to its end; an exception is raised on.
 
-    An exception is raised on, so that its traceback reaches stderr. What a console script returns goes to `sys.exit`,
-    as its installed command does it, and by convention the number that a function called `main` returns.
+    What a console script returns goes to `sys.exit`, and by convention the number that a function named `main` returns.
     """
     question, tell = asking.asked()
     sys.excepthook = asking.print_without_us

@@ -1,7 +1,4 @@
-"""Does one thing of the tested project several times at once, and tells what came of it beside what comes of it alone.
-
-python -m gates_probe.concurrency QUESTION
-"""
+"""Does one thing of the project several times at once, and tells what came of it beside what comes of it alone."""
 
 import inspect
 import json
@@ -86,10 +83,7 @@ def repeated(job: Callable[[int], object], worker: int, enough_s: float) -> Iter
 
 
 def pausing(places: Places, seed: int, chance: float, until: float, count: Counter[str]) -> Trace:
-    """Return what pauses at random steps of the project's lines, and counts both.
-
-    What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several.
-    """
+    """Return what pauses at random within lines of the project, but never in one step of Python (`list.append`)."""
     draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
 
     def stepped(_frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
@@ -163,7 +157,7 @@ class AtOnce:
         return ""
 
     def _off(self, one: str, other: str) -> list[str]:
-        """Return what two results that were written down differ in, within the tolerance that is asked for."""
+        """Return the differences of two results that were written down, within the tolerance that is asked for."""
         within = {"tolerance": self._asked["tolerance"], "relative": self._asked["relative"]}
         return [] if one == other else differences(json.loads(one), json.loads(other), **within)
 

@@ -1,11 +1,8 @@
-"""What ends a run before its time: Ctrl-C and SIGTERM, wherever in it they come, and being killed.
+"""What ends a run before its time: Ctrl-C and SIGTERM, wherever they come, and being killed.
 
-Python raises the first two as an exception in whatever is under way. What is called back from C (the validators that
-are built while modules are loaded, `__set_name__`, finalizers) turns that into another exception, or drops it. So it is
-noted, too, and asked for where there is time to stop.
-
-Where `gates` is killed and cannot clean up, a child does that outlives it by a moment. It is run by the path of this
-file, and imports what it needs only when it is needed: starting it costs a run next to nothing.
+What is called back from C (validators of modules that are loaded, `__set_name__`, finalizers) turns the exception of a
+signal into another, or drops it: it is noted, too. Where `gates` is killed, a child cleans up. It is run by the path of
+this file, and imports what it needs only when it is needed: starting it costs a run next to nothing.
 """
 
 import os
@@ -90,9 +87,8 @@ _guarded: list[Path] = []  # the folder of this process that a guardian watches
 def guarded_folder() -> Iterator[Path]:
     """Yield a fresh folder that is gone afterwards, with every process started meanwhile, even if this one is killed.
 
-    The guardian reads a pipe that only this process can write to. Its end without a last word means that this process
-    is dead. Processes are told by a mark in their environment, which they inherit. A folder within a folder lies beside
-    it, and needs no guardian of its own.
+    The guardian reads a pipe: its end without a last word means that this process is dead. Processes are told by a mark
+    in their environment. A folder within a folder lies beside it, and needs no guardian of its own.
     """
     token = secrets.token_hex(16)
     if _guarded:
@@ -141,7 +137,6 @@ def remove(folder: Path) -> None:
 
 
 def _watch() -> None:
-    """Wait for the end of the pipe, and clean up unless that was done."""
     if sys.stdin.buffer.read() == DONE:
         return
     token, folder = sys.argv[1], Path(sys.argv[2])

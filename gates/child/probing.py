@@ -30,8 +30,7 @@ Entry = dict[str, object]
 class Probed(Model):
     """What a program told, how it ended, and what went wrong, if anything did.
 
-    `foreign` counts the lines of its journal that are somebody else's. `problem` is what it told of, or why it was not
-    heard, `error` the exception that ended it; `place` is where either was.
+    `foreign` counts the lines of its journal that are somebody else's, `problem` is why it was not heard.
     """
 
     process: ProcessRun | None = None
@@ -107,10 +106,7 @@ class Probe:
 
 
 class Question:
-    """What a program is asked, in a file that it removes, with a secret that seals its answer in a journal.
-
-    The file lies in a folder of its own, which is gone when the program has ended.
-    """
+    """What a program is asked, in a file in a folder of its own, with a secret that seals its answers in a journal."""
 
     def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
         self.secret = secrets.token_hex(16)

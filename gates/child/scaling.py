@@ -1,10 +1,4 @@
-"""Makes a step of the tested project at several sizes, and tells what each takes.
-
-    python -m gates_probe.scaling QUESTION
-
-The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
-another left behind.
-"""
+"""Makes a step of the tested project at several sizes, each start in a fork of its own, and tells what each takes."""
 
 import gc
 import signal

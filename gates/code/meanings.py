@@ -22,10 +22,7 @@ def is_hollow(node: Function | ast.ClassDef) -> bool:
 
 
 def is_stub(node: ast.stmt) -> bool:
-    """Return whether a definition implements nothing: `pass`, `...`, a text, a refusal or `return None` alone.
-
-    A class is one where it extends nothing and holds nothing but such; what an unknown decorator is put on is none.
-    """
+    """Return whether a definition is `pass`, `...`, a text, a refusal or `return None` alone, or a class of such."""
     if isinstance(node, Function):
         return is_plain(node) and does_nothing(node)
     if isinstance(node, ast.ClassDef):
@@ -113,8 +110,7 @@ def last_name(node: ast.expr) -> str:
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
     """Return the live statement that gives a name its meaning: a definition before an assignment before an import.
 
-    A name has none that is deleted, or in the end set to `None` or defined to do nothing (see `stub_of`); in a `try`
-    or `if` with a fallback the definition that does something counts. What is given another value below is that.
+    None where it is deleted or stands for nothing in the end (see `stub_of`); of fallbacks the one that does something.
     """
     found = _meanings(body, name)
     node = found.get("definition")
@@ -194,10 +190,7 @@ def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Imp
 
 
 def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stmt]:
-    """Return what else may give a name its meaning than a statement that does: other definitions, aliases, imports.
-
-    What stands above a plain definition that is made in any case is replaced by it.
-    """
+    """Return what else may give a name its meaning, but for what a plain definition below it replaces in any case."""
     final = isinstance(node, Definition) and is_plain(node) and any(one is node for one in _settled(body))
     kinds = {"definition", "assignment", "import"}
     return [

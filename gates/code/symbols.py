@@ -33,10 +33,7 @@ class Use(Model):
 
 
 class SymbolTrace(Model):
-    """A symbol and the lines that it resolves to, or why it does not; `others` are those that another run may take.
-
-    A `promise` is a definition that does nothing, which may be all that is asked of it.
-    """
+    """A symbol and its lines, or why there are none; `others` another run may take, of a `promise` nothing is done."""
 
     symbol: str
     wanted: tuple[str, ...]
@@ -130,7 +127,6 @@ class Resolver:
 
     @cached_property
     def _program(self) -> Project:
-        """Return the implementation as a program, in which names are followed."""
         paths = {self.shown(path): path for path in self.python_files()}
 
         def load(shown: str) -> Module | None:
@@ -335,7 +331,6 @@ def _near(name: str, known: set[str]) -> str:
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
-    """Say of a name that it stands for nothing."""
     defined = isinstance(stub, Definition)
     kind = "its body does nothing" if defined else "it is set to what does nothing"
     idle = defined and not meanings.refuses(stub)

@@ -30,8 +30,7 @@ NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decid
 class Answer:
     """What the samples say to one measure: the number where there is one, or else the problem.
 
-    `rule` tells what decides: the number, that it is not believed, or earlier attempts. `clock` is the metric that
-    answered in the place of the one asked for, `remedy` what to do where it is not what is done about noise.
+    `rule` tells what decides, `clock` is the metric that answered in another's place, `remedy` what to do.
     """
 
     outcome: Outcome
@@ -97,10 +96,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
 
 
 def metric_of(measure: Measure, run: MeasurementRun) -> str:
-    """Return the metric that answers a measure: CPU time in the place of wall time, where the task allows it.
-
-    Only in a comparison: what a person waits for is no CPU time. Only on a CPU: that of the host is no device's.
-    """
+    """Return the metric that answers: CPU time in the place of wall time, where the task allows it, to compare CPUs."""
     taken, instead, samples = run.taken, fitness.CPU_TIME.get(measure.of, ""), samples_of(run)
     compared = measure.kind in {"ratio", "reduction"} and samples.device.type == "cpu"
     if taken is None or instead not in samples.metrics or taken.clock == "wall" or not compared:
@@ -165,10 +161,7 @@ def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, .
 
 
 def few_starts(run: MeasurementRun) -> str:
-    """Return why nothing is decided yet: too few starts of the processes to see how they differ, though more were due.
-
-    A task may ask for fewer than it takes to see that; then its interval is that of the steps alone.
-    """
+    """Return why nothing is decided yet: fewer starts, though more were due, than it takes to see how they differ."""
     taken = run.taken
     if taken is None or not taken.restarts:
         return ""

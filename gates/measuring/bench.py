@@ -32,10 +32,7 @@ Told = dict[str, Any]
 
 @dataclass(frozen=True)
 class Launch:
-    """How the process of an arm is started: its command, what it adds to the environment, and where.
-
-    `asked` is what our own worker is asked for, where the arm is a call.
-    """
+    """How the process of an arm is started; `asked` is what our own worker is asked for, where the arm is a call."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -272,10 +269,7 @@ class Worker:
 
 
 def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "") -> Launch:
-    """Return how an arm is started: in the first of `paths`, from which it also imports, with so many threads.
-
-    The same arm in another folder, such as the work tree of an earlier revision, is the same call with other paths.
-    """
+    """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths."""
     env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed)}
     filled = arm.model_dump_json(include={"call", "args", "run", "time"}).replace("{device}", device)
     asked = Arm.model_validate_json(filled)

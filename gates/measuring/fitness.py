@@ -115,7 +115,6 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
 
 
 def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
-    """Yield in which way times or rates are none that a clock gave."""
     for arm, values in arms.items():
         if min(values) == max(values):
             yield (
@@ -185,10 +184,8 @@ OPPOSITE = {Outcome.PASSED, Outcome.FAILED}
 def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, seen: Estimate) -> Iterator[str]:
     """Yield why what the workers told is not believed: by the gate's clock it is on the other side of the limit.
 
-    The gate sees when it asks and when it is answered. In between lies more than the timed steps: the step that is
-    discarded, and the way of question and answer. Segments of all arms are about as long, so that in a comparison this
-    cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one. CPU
-    time is contradicted by the wall clock: what waits for something else takes none of it.
+    Between its question and the answer lies more than the timed steps. Segments are about as long in all arms, so that
+    this cancels in a comparison; where it does not, work was done outside of what was timed, or the clock is none.
     """
     metric = samples.metrics.get(WALL_TIME.get(name, name))
     on_the_way = statistics.median(taken.whole.get(measure.arms[0]) or (1.0,)) <= ANY_WAY

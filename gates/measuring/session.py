@@ -64,18 +64,13 @@ def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
 
 
 def is_copy_due(pairs: int, arms: int, split: int) -> bool:
-    """Return whether the baseline and its copy take their turns after so many pairs: less often where these are short.
-
-    They take them less often where there is one arm, too.
-    """
+    """Return whether the baseline and its copy are due: less often where pairs are short or there is one arm."""
     between = COPIES_APART * (2 if split > 1 or arms == 1 else 1)
     return (pairs - FIRST_COPIES) % between == 0
 
 
 @dataclass
 class _Running:
-    """The processes of one start."""
-
     number: int
     left: int
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -184,10 +179,7 @@ class Session:
         return self._left_s < segment_s * (arms + 4 * is_copy_due(self.pairs + 1, arms, self._split))
 
     def _end_block_where_due(self) -> None:
-        """End the processes where a block is over, unless to start them anew takes most of the time that is left.
-
-        As long as there were too few starts to see how they differ, it may take all but that of a round.
-        """
+        """End the processes where a block is over, unless their next start takes most of the time that is left."""
         running = self._running
         if running is None or running.left > 0:
             return
@@ -269,7 +261,6 @@ class Session:
             )
 
     def _end_processes(self) -> None:
-        """Ask the processes for their memory, and end them."""
         running = self._running
         if running is None or not running.workers:
             return

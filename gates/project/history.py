@@ -1,7 +1,6 @@
 """The project's history, and its work tree beside the base, read through git's plumbing only.
 
-Nothing that a repository configures is run. Revisions and trees are looked up by git; files are read as blobs, so that
-no filter, hook, external diff or file monitor has a say, and nothing is checked out or fetched.
+Nothing that a repository configures is run: files are read as blobs, and nothing is checked out or fetched.
 """
 
 import hashlib
@@ -184,7 +183,6 @@ def object_name(content: bytes, like: str) -> str:
 
 
 def _contents(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield object and content from the output of `git cat-file --batch`."""
     at = 0
     while at < len(raw):
         end = raw.index(b"\n", at)

@@ -167,12 +167,10 @@ class Trial:
         return Case(proof, tuple(faults))
 
     def _unseen(self, own: Iterable[TestRecord]) -> str:
-        """Return what may have run code unseen in some tests, or nothing."""
         lines = self._baseline.lines
         return lines.doubt(test.id for test in own) if lines else "lines were not noted"
 
     def _problem(self, own: Sequence[TestRecord]) -> str:
-        """Return what keeps some tests from proving anything, or nothing."""
         run, failing = self._baseline.run, next((test for test in own if test.outcome in FAILED), None)
         foreign = self._baseline.lines.foreign if self._baseline.lines else ()
         if run and run.collect_errors:

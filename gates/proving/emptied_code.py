@@ -36,13 +36,10 @@ WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pa
 class EmptiedSymbol(Model):
     """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
 
-    `why` says why nobody can tell, `spared` that nobody need: something else stands for the criterion, or there is
-    nothing to take away. `uncalled` says that all passed and called nothing of it. `tests` counts those that were
-    asked, `aside` are those that fail in a copy without any change. Of a `promise`, a definition that does nothing,
-    something else was put in its place; what is `exchanged`, a constant or a field, had other values.
-
-    Of the test functions of a must criterion, `noticing` are those that noticed, and `missing` those that passed
-    whatever the code did, or ran none of it. Of `unseen` ones it is not known.
+    `why` says why nobody can tell, `spared` that nobody need; where `uncalled`, all passed and called nothing of it.
+    `aside` are tests that fail in a copy without any change. Of a `promise`, which does nothing, something else was put
+    in its place; what is `exchanged`, a constant or a field, had other values. Of the test functions of a must
+    criterion, those `missing` passed whatever the code did, or ran none of it; of `unseen` ones it is not known.
     """
 
     criterion: str
@@ -261,7 +258,6 @@ def _judged(subject: _Subject, line: Told) -> Told:
 
 
 def _came_of(result: Told, told: EmptiedSymbol) -> Told:
-    """Return what came of one way to empty a symbol."""
     end = End(result["end"])
     facts = {"end": end, "by": result["by"], "aside": tuple(result["aside"])}
     if end is End.SURVIVED and result["idle"]:

@@ -15,10 +15,7 @@ PROOF = "proof.json"
 
 
 class End(StrEnum):
-    """How a fault ended. Only the first five are counted: the others say nothing of the evidence.
-
-    `broken` keeps the code from being imported at all; `unsteady` is noticed by tests that fail without the fault, too.
-    """
+    """How a fault ended; five count. `broken` code cannot be imported, `unsteady` tests fail without it, too."""
 
     KILLED = "killed"
     TIMEOUT = "timeout"
@@ -62,8 +59,7 @@ class TriedFault(Model):
 class CriterionProof(Model):
     """A criterion, the evidence that had to notice, and the faults that were put in.
 
-    `sampled` counts the faults that were left out; `passed_by` says that its tests were seen to run none of its code.
-    Of a criterion without tests `shown_otherwise` says that other evidence stands for it.
+    `sampled` counts those left out; with `passed_by` its tests ran none of its code, `shown_otherwise` needs none.
     """
 
     id: str

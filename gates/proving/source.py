@@ -87,10 +87,7 @@ class Text:
 
 
 def _but(value: Any, others: Parts) -> Any:  # noqa: ANN401  # a field of a node is anything
-    """Return a node, or what a field of one holds, with others in the place of some nodes, and within these.
-
-    What holds none of them stays what it is.
-    """
+    """Return a node, or what a field holds, with other nodes in place of some; what holds none stays what it is."""
     if isinstance(value, list):
         made = [_but(each, others) for each in value]
         return value if all(map(operator.is_, made, value)) else made

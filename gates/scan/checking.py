@@ -176,10 +176,7 @@ class Files:
 
 
 def _check_all(rules: Sequence[Rule], facts: Facts, read: Files, found: Checked, *, kept: bool) -> None:
-    """Apply rules of what a file itself writes to each as it is read, then the others to those that they may speak of.
-
-    Which these are is known when all are read: by what their trees tell, and those of what they import.
-    """
+    """Apply local rules to each file as it is read; then the others to those that, by all trees, they may speak of."""
     links = links_of(facts)
     local, others = ([rule for rule in rules if rule.is_local is kind] for kind in (True, False))
     here, there = (may_matter(each, facts, links, kept=kept) for each in (local, others))

@@ -83,10 +83,7 @@ def _near(project: Project, words: set[str]) -> list[Module]:
 
 
 def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
-    """Yield each use of an attribute that the object's class lacks, as far as its own code and its bases tell.
-
-    Those that the file itself stores from outside are left out.
-    """
+    """Yield each use of an attribute that the object's class and its bases lack and the file itself never stores."""
     stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.attributes:
@@ -108,7 +105,6 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
 
 
 def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
-    """Yield the names of the classes that extend one of some names."""
     for node in module.live.get(ast.ClassDef, ()):
         assert isinstance(node, ast.ClassDef)
         if any(tail_of(base.value if isinstance(base, ast.Subscript) else base) in bases for base in node.bases):
@@ -184,7 +180,6 @@ def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
 
 
 def _is_abstract(project: Project, info: ClassInfo) -> bool:
-    """Return whether a class says that others are to fill it in."""
     bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
     told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
     return "ABC" in bases or any(told)

@@ -1,7 +1,6 @@
 """Orders of events: expressions over event names, searched in time that grows with the word alone.
 
-Markers stand in a word between its events: `start` and `end` of the path, `loop` where one is entered, `turn` where
-one of its turns begins, `done` where it is left.
+Markers in a word: `start` and `end` of its path; `loop` where one is entered, `turn` at each turn, `done` at its end.
 """
 
 import re
@@ -201,10 +200,7 @@ class Parser:
 
 @dataclass(frozen=True)
 class Order:
-    """A compiled expression; `names` are the events that it speaks of, `positive` those that it asks for, in order.
-
-    `of` is the metavariable whose objects are looked at one by one, though but one event binds it.
-    """
+    """A compiled expression with the `names` of its events, the `positive` ones asked for, and `of` which objects."""
 
     text: str
     names: frozenset[str]

@@ -141,7 +141,6 @@ def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
-    """Yield the places where a path has what there must not be."""
     for order in rule.never:
         if order.unless is not None and any(order.unless.search([event.name for event in word]) for word in words):
             continue
@@ -158,7 +157,6 @@ def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
 
 
 def _place(order: OrderRule, events: Word) -> Event:
-    """Return the event of a breach that is to blame."""
     real = _real(events)
     here = real[0] if "first" in order.at else real[-1]
     return here if order.at & ENDS else next((event for event in real if event.name in order.at), here)
@@ -214,10 +212,7 @@ def _again(word: Word, at: Event) -> bool:
 
 
 def _kept_open(word: Word, trace: Trace, at: Event) -> bool:
-    """Return whether a method does a whole step with what its instance keeps, so that each call does it again.
-
-    So does a function that an engine is handed.
-    """
+    """Return whether a method, or a function that an engine is handed, does a whole step that each call does again."""
     own = any(hole == "O" and key.startswith("self.") for hole, key in at.bound)
     backward = any(event.name in {"backward", "scaled_backward"} for event in word)
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
@@ -225,10 +220,7 @@ def _kept_open(word: Word, trace: Trace, at: Event) -> bool:
 
 
 def _stable(event: Event) -> list[str]:
-    """Return the objects of an event, but for what tells those of one turn from those of another.
-
-    An optimizer that is made in a turn is another one than that of the turn before.
-    """
+    """Return the objects of an event without what tells turns apart, but for an optimizer that is made in a turn."""
     return [key if hole == "O" and MADE.match(key) else TURN.sub("", key) for hole, key in event.bound]
 
 

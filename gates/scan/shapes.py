@@ -55,7 +55,6 @@ class _Search:
         ]
 
     def fits_around(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
-        """Return whether what fits is what a shape says beside its patterns."""
         if not all(meets(need, holes[name]) for name, need in shape.needs.items() if name in holes):
             return False
         if shape.inside and not any(self._around(each, node, holes) for each in shape.inside):
@@ -97,7 +96,6 @@ class _Search:
         return False
 
     def _within(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
-        """Return whether something in a node fits."""
         kinds = tuple(kind for word in shape.words for kind in AROUND[word])
         inside = (inner for inner in walk(node) if inner is not node)
         return any(isinstance(inner, kinds) or (shape.patterns and self._is(shape, inner, holes)) for inner in inside)

@@ -1,8 +1,7 @@
-"""The gradients of the first steps, compared with those of the same modules computed in float64.
+"""The gradients of the first steps, compared with those of the same modules computed again in float64.
 
-The calls of outermost modules are kept with their inputs, and the gradients that a backward pass brings to their
-outputs. From these a copy in float64 computes the parameters' gradients again. Whatever the loss was and however it
-was weighted, the gradients that an optimizer steps with, or that are clipped, must be these.
+A copy computes them from the calls of outermost modules and the gradients that a backward pass brings to their outputs.
+Whatever the loss was, the gradients that an optimizer steps with, or that are clipped, must be these.
 """
 
 import copy
@@ -166,7 +165,6 @@ class Reference:
 
 
 def _used(param: Tensor) -> Tensor:
-    """Return the gradient of a parameter, zero where there is none."""
     return torch.zeros_like(param) if param.grad is None else param.grad.detach()
 
 
@@ -203,8 +201,7 @@ def _again(kept: Kept, expected: dict[int, Tensor]) -> float:
 def _from_outside(brought: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """Return of each output's gradient what came from outside of the module.
 
-    Where one output is made of another (a loss and its logits), the gradient of the latter has the share of the former
-    in it, which the copy's own backward pass brings again.
+    The gradient of logits has in it the share of their loss, if both are outputs: the copy's backward pass adds it.
     """
     left, done = list(brought), list[tuple[Tensor, Tensor]]()
     while left:
@@ -225,7 +222,6 @@ def _leads(result: Tensor, source: Tensor) -> bool:
 
 
 def _tensors(output: object) -> list[Tensor]:
-    """Return the tensors of a nest of containers, each once."""
     found = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
     return list({id(leaf): leaf for leaf in found}.values())
 

@@ -94,7 +94,6 @@ class Steps:
         self._scene.let_know("before_step", optimizer)
 
     def _ready(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
-        """Take down what an optimizer is about to step with."""
         self._before_step[id(optimizer)] = copied(optimizer)
         params = sorted({dtype_name(param.dtype) for param in held(optimizer) if param.requires_grad})
         state = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
@@ -191,5 +190,4 @@ def _factors(node: Any) -> Iterator[tuple[float, bool]]:  # noqa: ANN401
 
 
 def _is_scale(factor: float) -> bool:
-    """Whether a factor is a power of two above 1."""
     return factor >= 2 and math.log2(factor).is_integer()

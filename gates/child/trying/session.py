@@ -1,7 +1,4 @@
-"""Runs pytest once in a process of its own: forked from a warm process, or started afresh; it tells of events.
-
-What was collected, how each test ended and what was imported is written down as it happens.
-"""
+"""Runs pytest once in a process, forked from a warm one or started afresh, which tells of events as they happen."""
 
 import contextlib
 import gc
@@ -138,8 +135,7 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
 def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int) -> Told:
     """Run a session to its end or its limits; return its events and how its process ended.
 
-    From its first event on its main thread may compute for `busy_s` without another one: else a loop does not end.
-    `busy` is the longest that it did: unlike `seconds` it says nothing of how busy the machine is.
+    Its main thread may compute for `busy_s` without an event: else a loop does not end, however busy the machine is.
     """
     events, busy_s = Path(told["events"]), float(told.get("busy_s", "inf"))
     events.write_bytes(b"")
@@ -191,7 +187,6 @@ def _spawn(told: Told, log: Path) -> int:
 
 
 def _resident(pid: int) -> int:
-    """Return the memory that a process holds, where the system tells."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
     except (OSError, ValueError, IndexError):

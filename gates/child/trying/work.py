@@ -56,10 +56,7 @@ class Worker:
         return {"id": fault["id"], "tries": tries, "collected": tests}
 
     def asked_each(self, fault: Told, deadline: float) -> Told:
-        """Return which of some tests fail with something else put in and pass without it, and which ran to their end.
-
-        One whose function noticed something is not asked again.
-        """
+        """Return which tests fail with something else put in and pass without it, and which pass with it."""
         noticed, missed, limit_s = set[str](), set[str](), self._limit_s(fault)
         for way in fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
@@ -78,10 +75,7 @@ class Worker:
         return [test for test in tests if test in self._collected]
 
     def _noticed(self, fault: Told, text: str, tests: list[str], limit_s: float) -> Told:
-        """Run tests with a fault in; what they notice counts only if they pass as far without it.
-
-        Tests that do not are put aside: others may notice for better reasons.
-        """
+        """Run tests with a fault in; what they notice counts only if they pass as far without it."""
         found: Told = {}
         aside: list[str] = []
         for _ in range(4):
@@ -132,11 +126,7 @@ class Worker:
             self._copy.restore()
 
     def prepare(self, faults: list[Told]) -> None:
-        """Collect all tests once with what is compiled kept.
-
-        A file with a fault looks newer than what was compiled of it, and is compiled again. Some tests run, to hear
-        what kind of thing the functions give back that are to give back another.
-        """
+        """Collect all tests once, keep what is compiled; run some to hear what kind of thing functions give back."""
         tests = list(dict.fromkeys(test for fault in faults for test in fault["tests"]))
         listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
         places = {key: key.rpartition(":") for key in listen}
@@ -173,7 +163,6 @@ class Worker:
 
 
 def _busy_s(fault: Told) -> float:
-    """Return how long a test may compute."""
     return max(LEAST_BUSY_S, TIMES * float(fault["longest_s"]))
 
 

@@ -109,10 +109,7 @@ class Contexts(Joining):
         inner: Callable[[Paths], Paths],
         bind: Bind = as_it_is,
     ) -> Paths:
-        """Walk what stands in a context: a block that is an event, or a context manager of the program's own.
-
-        With `bind` a path takes what the context gives to the block.
-        """
+        """Walk what stands in a context, an event or a manager of the program's own, with what that gives (`bind`)."""
         made, place = value.node or node, value.place or self.place(path, scope)
         begun, ends = self.happening.of_block(made, place, node)
         if begun or ends:
@@ -271,10 +268,7 @@ def is_manager(function: Function | ast.Lambda) -> bool:
 
 
 def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
-    """Yield the attributes of a new object that are objects which its constructor was passed.
-
-    What is passed as a constant is left open: another caller may pass something else.
-    """
+    """Yield the attributes of a new object that are objects, and no constants, which its constructor was passed."""
     found = place.project.method(owner, "__init__")
     if found is None:
         return

@@ -1,7 +1,6 @@
 """Which code of a program may have to do with events: what has their names, what calls that, what it is concerned with.
 
-Everything else need not be walked. A name leads to all functions that are called so: too much is walked rather than
-too little, and what a call really runs is found on the path.
+A name leads to all functions that are called so: what a call really runs is found on the path.
 """
 
 import ast
@@ -109,7 +108,6 @@ class Hot:
 
     @cached_property
     def _within(self) -> dict[ast.AST, list[ast.AST]]:
-        """Return by function those that stand in it."""
         found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
         for function, module in self.functions.items():
             for around in module.ancestors(function):

@@ -28,10 +28,7 @@ STABLE = re.compile(
 
 @dataclass(eq=False)
 class Place:
-    """A place on a path: answers what names mean there, what a variable was made by, and which object it is.
-
-    It is never changed; one that is `frozen` takes three times as long to make.
-    """
+    """A place on a path: what names mean there, and what made them. Not `frozen`, which takes three times as long."""
 
     project: Project
     scope: Scope
@@ -108,7 +105,6 @@ class Place:
         return _bounded("".join(self._texts(node)))
 
     def _texts(self, node: ast.AST) -> list[str]:
-        """Return the text of any other expression, part by part."""
         found = [type(node).__name__, "("]
         for child in children(node):
             found += [self.key(child) if isinstance(child, ast.expr) else type(child).__name__, ","]
@@ -190,7 +186,6 @@ def _bounded(key: str) -> str:
 
 
 def _behind_partial(node: ast.expr, place: Place) -> ast.expr:
-    """Return what a partial calls; anything else as it is."""
     is_partial = isinstance(node, ast.Call) and tail_of(node.func) == "partial" and place.dotted(node.func) == PARTIAL
     return node.args[0] if is_partial and isinstance(node, ast.Call) and node.args else node
 

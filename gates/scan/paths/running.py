@@ -212,7 +212,6 @@ class Running(Contexts):
         return self._ran(node, closure, path, scope)
 
     def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
-        """Walk the function that a call runs."""
         place = self.place(path, scope)
         if closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
             return [self.built(node, path, scope)]  # what a context manager does begins where it is entered

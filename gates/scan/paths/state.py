@@ -103,12 +103,7 @@ class Closure:
 
 @dataclass(eq=False)
 class Value:
-    """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
-
-    It is never changed; one that is `frozen` takes three times as long to make.
-
-    A path that left a block keeps what it returned as the `rest`.
-    """
+    """An object: its identity on a path, and what made it where. Not `frozen`, which takes three times as long."""
 
     key: str
     node: ast.expr | None = None

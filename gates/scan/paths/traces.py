@@ -20,9 +20,8 @@ from gates.scan.program.scope import Scope
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    A function that is `cut` has more paths than are walked, and no `words`: it is not decided; it is `told` of as such
-    where who runs it is not, in its place. One that is `handed` on stands inside of another, which leaves it to others
-    to run it, again and again.
+    A function that is `cut` has too many paths, and no `words`: it is not decided, and `told` of where who runs it is
+    not, in its place. One that is `handed` on stands inside of another, which leaves it to others to run it.
     """
 
     path: str
@@ -52,10 +51,7 @@ class Tracer:
         self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
-        """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
-
-        Functions whose events are none that `speaks` asks for are left out.
-        """
+        """Yield the traces of functions that `speaks` asks for: those that nothing runs, then those no walk came to."""
         hot, paths = self._hot, {module.path for module in judged}
         own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
         outer = [node for node, module in own if not _is_inner(node, module)]
@@ -134,7 +130,6 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
 
 
 def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> dict[str, Value]:
-    """Return what a function is handed, its instance among it."""
     place = Place(walker.project, scope, {}, {})
     named = () if isinstance(node, ast.Module) else parameters(node)
     names = {name: Value(name, ast.Name(name, ast.Load()), place) for name in named}

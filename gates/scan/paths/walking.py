@@ -227,7 +227,6 @@ class Walker(Looping):
         return found
 
     def _given(self, target: ast.expr | None, scope: Scope, at: ast.AST, path: State, value: Value) -> State:
-        """Bind the target of a block to what its context gives."""
         return path if target is None else self.bound(target, value, path, scope, at)
 
     def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:

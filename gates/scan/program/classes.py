@@ -53,7 +53,6 @@ class ClassInfo:
 
 
 def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
-    """Yield the attributes that a method sets on its instance, each with what it is set to."""
     for node in blocks(method):
         for target, binding in assigned(node):
             if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:

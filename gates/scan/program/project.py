@@ -176,10 +176,7 @@ class Imports:
 
 
 class Project:
-    """All modules of a program, and where their names lead: one door to what its parts answer.
-
-    A module is loaded when a name leads to it. Those of the `main` paths, or all, are the `modules` that are searched.
-    """
+    """All modules of a program, each loaded when a name leads to it; `modules` are those to search, by default all."""
 
     def __init__(
         self,

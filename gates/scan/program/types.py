@@ -176,7 +176,6 @@ class Types:
         return one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
 
     def _has_own(self, name: str, method: str) -> bool:
-        """Return whether a class of the program says itself what a method returns."""
         info = self._project.classes.get(name)
         return info is not None and self._project.method(info, method) is not None
 
