@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, as_step, called, cuda_of_project, found, import_from, said, torch_of_project
+from .asking import as_step, called, cuda_of_project, found, import_from, said, torch_of_project
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -97,7 +97,7 @@ def serve(asked: Told, orders_from: int, replies_to: int) -> None:
             say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
     except BaseException as error:  # whatever stops it is told, and then it stops
         traceback.print_exc()
-        say({"error": str(error) if isinstance(error, Unreachable) else said(error, 500)})
+        say({"error": said(error, 500)})
         raise SystemExit(1) from error
 
 

@@ -12,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
+from contextlib import suppress
 from functools import partial
 from hmac import digest
 from itertools import islice
@@ -198,8 +199,7 @@ def resolve(path: str) -> tuple[Any, Any]:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if importlib.util.find_spec(missing.partition(".")[0]) is None:
-            module = path.partition(":")[0]
-            raise Unreachable(f"{module} needs {missing!r}, which is not installed") from error
+            raise Unreachable(f"{path.partition(':')[0]} needs {missing!r}, which is not installed") from error
         raise
 
 
@@ -255,8 +255,10 @@ def called(step: Callable[[], object]) -> object:
 
 
 def said(error: BaseException, most: int = 300) -> str:
-    """Return an exception in one line."""
+    """Return an exception in one line, that of our own without its name."""
     text = " ".join(message_of(error).split())[:most]
+    if isinstance(error, Unreachable):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -295,8 +297,6 @@ def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 
 def leave(code: int = 0) -> NoReturn:
     """Leave at once: what the project leaves running is none of what was asked for."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(OSError, ValueError):  # the project closed it
             stream.flush()
-        except (OSError, ValueError):  # the project closed it
-            continue
     os._exit(code)

@@ -23,10 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import psutil
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MOST_S = 5.0  # that killing takes
-
-
 _come: list[int] = []  # which of the two have come
 _holding: list[bool] = []  # one for each part of the work that neither may break off
 
@@ -38,7 +35,7 @@ class Interrupted(KeyboardInterrupt):
 def listen() -> None:
     """Take up both signals; one that the shell wants ignored stays so."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, every child would seem to end with code 0
-    for number in SIGNALS:
+    for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
 

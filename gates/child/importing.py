@@ -81,15 +81,18 @@ PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypot
 
 def about() -> None:
     """Tell what this interpreter has: versions of what the gates use, and the devices that torch sees."""
-    told: dict[str, object] = {"python": platform.python_version(), "implementation": sys.implementation.name}
     versions = {}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-    told["versions"] = versions
     clocks = {name: time.get_clock_info(name) for name in ("perf_counter", "process_time")}
-    told["clocks"] = {name: [clock.implementation, clock.resolution] for name, clock in clocks.items()}
-    told["devices"] = ["cpu"]
+    told: dict[str, object] = {
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "versions": versions,
+        "clocks": {name: [clock.implementation, clock.resolution] for name, clock in clocks.items()},
+        "devices": ["cpu"],
+    }
     if "torch" in versions:
         try:
             torch = importlib.import_module("torch")

@@ -24,6 +24,7 @@ from gates.scan.choosing import (
     patterns_of,
 )
 from gates.scan.program.module import Module
+from gates.scan.program.nodes import lines_of
 from gates.scan.program.project import Project, module_of, project_of
 from gates.scan.rule import Rule, Shape, Site
 from gates.scan.shapes import find
@@ -83,13 +84,10 @@ class Scanner:
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
-    line = getattr(node, "lineno", 1)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        line = node.func.end_lineno or line
-    last = getattr(node, "end_lineno", None) or line
+    line, last = lines_of(node)
     if isinstance(node, ast.stmt) and not isinstance(node, ast.Assign | ast.Expr | ast.Return | ast.AnnAssign):
         last = line
-    return Site(path, line, max(line, last), ok, message)
+    return Site(path, line, last, ok, message)
 
 
 LIMIT_S = 20.0  # of processor time
@@ -140,7 +138,8 @@ class Checked:
 
 def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: bool = True) -> Checked:
     """Apply rules to the files of a program; without `kept` files that cannot break a rule are left out."""
-    paths = {_shown(path, root): path for path in files}
+    above = f"{root.as_posix().rstrip('/')}/"
+    paths = {path.as_posix().removeprefix(above): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
     words = frozenset({CLASS}.union(*(pattern.words for rule in rules for pattern in patterns_of(rule))))
     facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
@@ -218,10 +217,6 @@ def _parsed(shown: str, raw: bytes) -> Module | str:
         return module_of(shown, raw)
     except Unparsed as error:
         return str(error)
-
-
-def _shown(path: Path, root: Path) -> str:
-    return path.as_posix().removeprefix(f"{root.as_posix().rstrip('/')}/")
 
 
 HERE = "# <- here"

@@ -217,10 +217,6 @@ class Order:
             raise OrderError("the expression matches where there is no event at all; ask for one", 1)
         return cls(text, frozenset(parser.names), tuple(parser.positive), node, of)
 
-    def find(self, word: tuple[str, ...]) -> tuple[int, int] | None:
-        """Return what `search` does, which most words need not be asked for."""
-        return self.search(word) if self.can_match(word) else None
-
     def search(self, word: Sequence[str]) -> tuple[int, int] | None:
         """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none.
 
@@ -228,7 +224,8 @@ class Order:
         matches that began in the same loop, and of which the same is left, only the later one goes on.
         """
         begun: dict[tuple[Node, int], int] = {}
-        for at, (event, (opener, around)) in enumerate(zip(word, _openers(word), strict=True)):
+        openers = _openers(word) if self.can_match(word) else ()  # most words need not be searched
+        for at, (event, (opener, around)) in enumerate(zip(word, openers, strict=False)):
             begun[(self._node, around)] = at
             after: dict[tuple[Node, int], int] = {}
             for (node, outer), first in begun.items():

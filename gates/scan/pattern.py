@@ -99,9 +99,8 @@ class Pattern:
         if len(text) > MAX_LENGTH:
             raise PatternError(f"the pattern has {len(text)} characters, expected at most {MAX_LENGTH}")
         source = _ALL_ARGS.sub(f"({MANY})", text.strip())
-        for found in _HOLES.finditer(source):
-            if found[0] == "$":
-                raise PatternError("expected '$NAME' in capitals or '$$$'")
+        if "$" in (found[0] for found in _HOLES.finditer(source)):
+            raise PatternError("expected '$NAME' in capitals or '$$$'")
         source = _HOLES.sub(lambda m: f"{HOLE}{m[1]}" if m[1] else MANY, source)
         source = _AFTER_KEYWORD.sub(rf"\1*{MANY}", source)
         try:
@@ -117,8 +116,9 @@ class Pattern:
         inside = [part for name in BLOCKS for part in getattr(only, name, ())]
         if not all(isinstance(part, ast.Expr) and is_many(part.value) for part in inside):
             raise PatternError("the block of a pattern is '...'; what must be in it stands under 'has'")
-        named = {name for node in ast.walk(only) for name in _names_in(node) if name.startswith(HOLE)}
-        return cls(text, body, _tail(body), frozenset(name.removeprefix(HOLE) for name in named))
+        written = (getattr(node, key, None) for node in ast.walk(only) for key in ("id", "attr", "arg", "name"))
+        holes = (str(name).removeprefix(HOLE) for name in written if str(name).startswith(HOLE))
+        return cls(text, body, _tail(body), frozenset(holes))
 
     @cached_property
     def root(self) -> str | None:
@@ -158,13 +158,6 @@ def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
         yield from ((word, False) for word in words if not word.startswith((HOLE, MANY)))
     for child in ast.iter_child_nodes(node):
         yield from _written(child)
-
-
-def _names_in(node: ast.AST) -> Iterator[str]:
-    for name in ("id", "attr", "arg", "name"):
-        value = getattr(node, name, None)
-        if isinstance(value, str):
-            yield value
 
 
 def _tail(node: ast.AST) -> str | None:

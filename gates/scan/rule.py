@@ -1,7 +1,7 @@
 """Code rules: the form that their files state them in, their orders compiled, and what they say of a place."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
@@ -271,6 +271,15 @@ class Rule:
 
     def _has_what_it_needs(self, possible: frozenset[str]) -> bool:
         return all(possible & alternatives or alternatives & MARKS for alternatives in self.required)
+
+    def speaks_of(self, happened: Collection[str]) -> bool:
+        """Return whether on a path with some events there is what the rule needs, and one of its own."""
+        return not self.names.isdisjoint(happened) and all(not each.isdisjoint(happened) for each in self.required)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the events of its orders."""
+        return frozenset(name for order in (*self.never, *self.always) for name in order.order.names) - MARKS
 
     @cached_property
     def _wanted(self) -> frozenset[str]:

@@ -125,8 +125,8 @@ class Hidden:
 
     def ended_by(self, error: BaseException) -> None:
         """Tell that the run ended because a device was not there."""
-        begins = torch.cuda._lazy_init.__code__  # noqa: SLF001  # all ways to CUDA lead there
-        if any(frame.f_code is begins for frame, _ in traceback.walk_tb(error.__traceback__)):
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if torch.cuda._lazy_init.__code__ in codes:  # noqa: SLF001  # all ways to CUDA lead there
             self._scene.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(

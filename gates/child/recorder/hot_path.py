@@ -200,9 +200,8 @@ class HotPath:
         """Tell of the step, if there was one, and begin another."""
         if self._optimizers:
             lines = [(as_location(place), count) for place, count in self._lines.items()]
-            reads = [
-                {**one._asdict(), "location": as_location(one.location), "count": n} for one, n in self._read.items()
-            ]
+            read = self._read.items()
+            reads = [{**one._asdict(), "location": as_location(one.location), "count": count} for one, count in read]
             about = {"seconds": self._seconds, "waited": self._waited, "device": self._device}
             self._note({"word": "step", **about, "lines": lines, "reads": reads})
             self._rounds += 1

@@ -170,8 +170,7 @@ class Scene:
 
     def scale_of(self, scaler: GradScaler | None) -> float:
         """Return the loss scale that a scaler multiplies losses with, 1 where it does not."""
-        scales = scaler is not None and scaler.is_enabled() and id(scaler) in self.scaling
-        return float(scaler.get_scale()) if scaler is not None and scales else 1.0
+        return float(scaler.get_scale()) if scaler and scaler.is_enabled() and id(scaler) in self.scaling else 1.0
 
 
 def held(optimizer: Optimizer) -> Iterator[Tensor]:
@@ -216,9 +215,8 @@ def is_finite(tensor: Tensor) -> bool:
 
 def same(one: Tensor, other: Tensor) -> bool:
     """Return whether two tensors are equal, NaN with NaN."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
+    alike = one.shape == other.shape and one.dtype == other.dtype
+    return alike and (torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all()))
 
 
 def rates(optimizer: Optimizer) -> list[float]:

@@ -145,12 +145,10 @@ class Reference:
         for kept in calls:
             off = max(off, _again(kept, expected))
         pairs = [(param, expected.get(id(param))) for param in held(optimizer)]
-        known = [
-            (_used(param).double().flatten() / divisor, true.flatten()) for param, true in pairs if true is not None
-        ]
+        known = [(_used(param).double().flatten(), true.flatten()) for param, true in pairs if true is not None]
         if not known:
             return {"why_not": "no gradient of a recorded call"}
-        actual, true = torch.cat([pair[0] for pair in known]), torch.cat([pair[1] for pair in known])
+        actual, true = torch.cat([used for used, _ in known]) / divisor, torch.cat([true for _, true in known])
         lost = (actual == 0) & (true.abs() > TINY)
         return {
             "precision": "/".join(sorted({kept.precision for kept in calls})),
@@ -208,7 +206,7 @@ def _from_outside(brought: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Te
         at = next((i for i, (one, _) in enumerate(left) if not any(_leads(two, one) for two, _ in left)), 0)
         output, grad = left.pop(at)
         for other, share in done:
-            inner = torch.autograd.grad(other, output, share.to(other.dtype), retain_graph=True, allow_unused=True)[0]
+            inner = _through(other, output, share.to(other.dtype))
             grad = grad if inner is None else grad - inner.double()
         done.append((output, grad))
     return done
@@ -216,9 +214,11 @@ def _from_outside(brought: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Te
 
 def _leads(result: Tensor, source: Tensor) -> bool:
     """Whether one output is made of another."""
-    if result is source:
-        return False
-    return torch.autograd.grad(result.sum(), source, retain_graph=True, allow_unused=True)[0] is not None
+    return result is not source and _through(result.sum(), source) is not None
+
+
+def _through(result: Tensor, source: Tensor, share: Tensor | None = None) -> Tensor | None:
+    return torch.autograd.grad(result, source, share, retain_graph=True, allow_unused=True)[0]
 
 
 def _tensors(output: object) -> list[Tensor]:

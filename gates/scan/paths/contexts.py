@@ -240,12 +240,10 @@ def parameters_of(
     called: Place,
 ) -> dict[str, Value]:
     """Return what the parameters of a function are where it is called so."""
-    arguments = node.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    found = dict(zip(names, values, strict=False))
-    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
-    place = Place(called.project, called.scope, {}, called.heap)
-    for name, default in parameters(node).items():
+    own, place = parameters(node), Place(called.project, called.scope, {}, called.heap)
+    found = dict(zip((a.arg for a in (*node.args.posonlyargs, *node.args.args)), values, strict=False))
+    found |= {name: value for name, value in named.items() if name in own}
+    for name, default in own.items():
         if name not in found and default is not None and REST not in named:
             found[name] = place.value(default)
         elif name not in found:

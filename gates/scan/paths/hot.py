@@ -5,7 +5,7 @@ A name leads to all functions that are called so: what a call really runs is fou
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from gates.scan.matches import match, names_it
@@ -147,13 +147,12 @@ class Hot:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
         found: list[Place] = []
         names: set[str] = set()
-        todo: list[ast.expr] = [node]
+        todo: Sequence[ast.expr] = [node]
         for _ in range(HOPS):
             names = {name for each in todo for name in _targets(each, module)} - names
-            uses = [use for name in names for use in module.mentions.get(name, ())]
+            uses = (use for name in names for use in module.mentions.get(name, ()))
             loaded = [use for use in uses if isinstance(use.ctx, ast.Load) and use is not node]
-            found += [(use, module) for use in loaded]
-            todo = [*loaded]
+            found, todo = [*found, *((use, module) for use in loaded)], loaded
         return found
 
     def _mark(self, node: ast.AST, module: Module, kind: str = "", runs: ast.AST | None = None) -> list[ast.AST]:
@@ -205,13 +204,12 @@ class Hot:
         """Return whether a file may know what another one defines: it is that one, or imports something of it."""
         key = module.path, home.path
         if key not in self._seen:
-            names = (name for name in module.aliases.values())
             self._seen[key] = module is home or any(
                 name == home.name
                 or name.startswith(f"{home.name}.")
                 or home.name.endswith(f".{name.lstrip('.')}")
                 or name.rpartition(".")[0].lstrip(".") == home.name.rpartition(".")[2]
-                for name in names
+                for name in module.aliases.values()
             )
         return self._seen[key]
 

@@ -191,7 +191,7 @@ class Running(Contexts):
         inner = self.closure(node.func, path, scope) if happened is not None else None
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):
-            return self._inlined(node, path, scope)
+            return self._ran(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
         ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
@@ -205,25 +205,17 @@ class Running(Contexts):
                 paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
         return paths
 
-    def _inlined(self, node: ast.Call, path: State, scope: Scope) -> Run:
-        closure = self.closure(node.func, path, scope)
-        if closure is None:
-            return [self.built(node, path, scope)]
-        return self._ran(node, closure, path, scope)
-
-    def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
-        place = self.place(path, scope)
-        if closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
+    def _ran(self, node: ast.Call, path: State, scope: Scope) -> Run:
+        place, closure = self.place(path, scope), self.closure(node.func, path, scope)
+        if closure is None or closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
             return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
         path = self.furnished(closure.bound[0], path) if closure.bound else path
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
-        sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_plain = closure.scope.owner is None or sole
-        last = node.end_lineno or node.lineno
-        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain))
+        is_plain = closure.scope.owner is None or (is_own and self.project.method_names[tail_of(node.func)] == 1)
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
@@ -245,14 +237,9 @@ class Running(Contexts):
             ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
-        ended = [each.but(names=path.names) for each in ended]
-        return [
-            (
-                e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),
-                e.returned,
-            )
-            for e in self.joined(ended)
-        ]
+        ended = self.joined([each.but(names=path.names) for each in ended])
+        own = [(each, "raise" if each.ended == "raise" else "") for each in ended]
+        return [(each.but(ended=how, returned=None, guards=path.guards), each.returned) for each, how in own]
 
     def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
         """Walk a function's body inside of the contexts that decorate it."""

@@ -100,6 +100,14 @@ def chain_of(node: ast.AST) -> str | None:
     return ".".join(reversed(parts))
 
 
+def lines_of(node: ast.AST) -> tuple[int, int]:
+    """Return the first and last line of code; a chain of calls begins at its last name, far below its first perhaps."""
+    first = getattr(node, "lineno", 1)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        first = node.func.end_lineno or first
+    return first, max(first, getattr(node, "end_lineno", None) or first)
+
+
 def is_none(node: ast.AST | None) -> bool:
     """Return whether an expression is `None` written out."""
     return isinstance(node, ast.Constant) and node.value is None

@@ -62,8 +62,7 @@ class Types:
 
     def _read(self, found: str | None) -> str | None:
         """Return what reading an attribute gives: where that is a descriptor, what its `__get__` makes of it."""
-        info = self._project.classes.get(found or "")
-        return None if info is not None and self._project.method(info, "__get__") is not None else found
+        return None if found and self._has_own(found, "__get__") else found
 
     def is_a(self, name: str | None, wanted: str) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
