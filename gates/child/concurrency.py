@@ -13,7 +13,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Place, Places, Teller, Unreachable, as_location, ended, found, leave, program, said
+from .asking import Places, Teller, Unreachable, as_location, ended, found, leave, program, said
 from .calculating import Target, built
 from .values import TooMuch, Unseen, differences, encode, shown
 
@@ -235,16 +235,12 @@ class AtOnce:
                 before, still_since = state, now
             slow = now - began > self._limit_s * (20 if forced else 1)
             if slow or now - still_since > self._still_s:
-                stood = [(number, self._places.of(frame)) for number, frame in at]
+                stood = [(f"thread {number + 1}", self._places.of(frame)) for number, frame in at]
                 place = as_location(next((place for _, place in stood if place), None))
-                told = [_standing(*each) for each in stood]
+                told = [f"{who} {f'at {p[0]}:{p[1]}' if p else 'outside the project'}" for who, p in stood]
                 self._note(slow=slow, stood=told, stood_at=place)
                 self._tell("end")
                 leave()
-
-
-def _standing(number: int, place: Place | None) -> str:
-    return f"thread {number + 1} {f'at {place[0]}:{place[1]}' if place else 'outside the project'}"
 
 
 @program

@@ -213,18 +213,13 @@ def is_ours(path: Path, context: Context) -> bool:
 
 def advice_on(error: str) -> str:
     """Return what to do about a module that is not there, or nothing where an error says nothing of one."""
+    there = "for the interpreter that runs the project's code"
     if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", error):
         plugin = "pytest-json-report" if "--json-report" in error else f"the pytest plugin that has {unknown[1]}"
-        return f"Install {plugin} for the interpreter that runs the project's code, or name one by --python."
+        return f"Install {plugin} {there}, or name one by --python."
     found = re.search(r"No module named '?([^'.\s]+)", error)
-    if found is None:
-        return ""
-    if found[1] == "pytest":
-        return (
-            "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "
-            "by --python."
-        )
-    return (
-        f"The interpreter that runs the project's code has no {found[1]}: install it there (the project itself: "
-        "`pip install -e .`), or name one that has it by --python. If there is no such module, fix the import."
-    )
+    if found and found[1] == "pytest":
+        return f"Install pytest and pytest-json-report {there}, or name another by --python."
+    lacks = f"The interpreter that runs the project's code has no {found[1]}: install it there" if found else ""
+    remedy = "`pip install -e .`), or name one that has it by --python. If there is no such module, fix the import."
+    return f"{lacks} (the project itself: {remedy}" if found else ""

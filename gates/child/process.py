@@ -90,12 +90,7 @@ def run(
 
 @contextmanager
 def running(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    log: Path,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
+    argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
 ) -> Iterator["Running"]:
     """Start a command; when the context is left, it and everything that it started are gone."""
     started = None

@@ -280,14 +280,13 @@ class Resolver:
     ) -> list[Found]:
         """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
         full, bases = ".".join(names[: depth + 1]), [*bases_of(node)]
-        own, unseen = self._modules.name(self.root / module.path), False
+        own, unseen, nothing = self._modules.name(self.root / module.path), False, (module, ast.Pass())
         for base in bases if hops < MAX_HOPS else [[]]:
             try:
-                above, cls = self._find(own, base, hops + 1)[0] if base else (module, node.body[0])
-                if not isinstance(cls, ast.ClassDef):
-                    unseen = True
-                    continue
+                above, cls = self._find(own, base, hops + 1)[0] if base else nothing
             except (Absent, Undecided):
+                above, cls = nothing
+            if not isinstance(cls, ast.ClassDef):
                 unseen = True
                 continue
             try:
@@ -305,13 +304,8 @@ class Resolver:
 def refuse_unknown_names(task: Task, root: Path) -> None:
     """Raise `UsageError` where a binding asks for the use of a name of which there is nothing, as far as is known."""
     resolver = Resolver(task, Sources(root))
-    wrong = [
-        f"{task.place(binding)}: {why}"
-        for criterion in task.criteria
-        for binding in criterion.code
-        for why in resolver.no_such(binding)
-    ]
-    if wrong:
+    bindings = (binding for criterion in task.criteria for binding in criterion.code)
+    if wrong := [f"{task.place(binding)}: {why}" for binding in bindings for why in resolver.no_such(binding)]:
         raise UsageError("\n".join(wrong))
 
 

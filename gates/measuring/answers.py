@@ -135,13 +135,9 @@ def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
     if not interval.is_clocked(measure.of, metric.unit):
         return seen
-    arms = [metric.arms[arm] for arm in measure.arms]
-    if measure.kind in {"ratio", "reduction"}:
-        off = sum(fitness.rounding(values) / 2 / statistics.median(values) for values in arms)
-        scale = seen.value if measure.kind == "ratio" else 1 - seen.value
-        off *= abs(scale)
-    else:
-        off = sum(fitness.rounding(values) / 2 for values in arms)
+    scale = {"ratio": seen.value, "reduction": 1 - seen.value}.get(measure.kind)
+    halves = [(fitness.rounding(values) / 2, values) for values in (metric.arms[arm] for arm in measure.arms)]
+    off = sum(half if scale is None else abs(scale) * half / statistics.median(values) for half, values in halves)
     return replace(seen, low=seen.low - off, high=seen.high + off)
 
 
@@ -166,10 +162,9 @@ def few_starts(run: MeasurementRun) -> str:
     if taken is None or not taken.restarts:
         return ""
     starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier if not one.unfit)
-    if starts >= min(interval.LEAST_RESTARTS, taken.planned_starts):
-        return ""
     often = "once" if starts == 1 else f"{starts} times"
-    return f"its processes were started only {often}, which does not show how they differ"
+    few = starts < min(interval.LEAST_RESTARTS, taken.planned_starts)
+    return f"its processes were started only {often}, which does not show how they differ" if few else ""
 
 
 def outcome(measure: Measure, run: MeasurementRun | None, alpha: float = ALPHA) -> Outcome:

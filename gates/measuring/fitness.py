@@ -33,9 +33,9 @@ def noise(taken: Taken, metric: str = TIMES[0]) -> Estimate | None:
 
 def differing(taken: Taken) -> tuple[str, Outcome]:
     """Return which arm had another result than the first, and what that means; nothing where all had the same."""
-    changing = [arm for arm, digests in taken.digests.items() if len(digests) > 1]
+    changing = next((arm for arm, digests in taken.digests.items() if len(digests) > 1), "")
     if changing or not taken.digests:
-        why = f"the step of {changing[0]} returns now this, now that" if changing else "no arm told its result"
+        why = f"the step of {changing} returns now this, now that" if changing else "no arm told its result"
         return f"{why}: whether the results are the same was not seen", Outcome.UNKNOWN
     for arm, digests in taken.digests.items():
         if digests != taken.digests.get(taken.baseline):
@@ -108,19 +108,16 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
     if measure.kind == "difference" and metric.unit not in COUNTS and len(arms) == 2:
         one, other = arms.values()
         if one == other:
-            yield (
-                f"all {len(one)} pairs of {' and '.join(arms)} are equal to the last digit: this comparison was not "
-                "seen to differ at all; measure what can tell a worse model from a better one"
-            )
+            equal = f"all {len(one)} pairs of {' and '.join(arms)} are equal to the last digit"
+            remedy = "measure what can tell a worse model from a better one"
+            yield f"{equal}: this comparison was not seen to differ at all; {remedy}"
 
 
 def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
     for arm, values in arms.items():
         if min(values) == max(values):
-            yield (
-                f"all {len(values)} samples of {arm} are {values[0]:g} {unit}, which no clock gives; "
-                "write them as they were measured, unrounded"
-            )
+            same = f"all {len(values)} samples of {arm} are {values[0]:g} {unit}, which no clock gives"
+            yield f"{same}; write them as they were measured, unrounded"
         elif _on_a_line(range(len(values)), values):
             yield f"the samples of {arm} go up or down by the same amount each time, which no clock gives"
     if count := _repeated([*zip(*arms.values(), strict=False)]):

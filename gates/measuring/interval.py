@@ -8,6 +8,7 @@ come in, all looks share the error.
 
 import itertools
 import math
+import operator
 import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
@@ -109,13 +110,9 @@ def _units_of(metric: str) -> tuple[str, ...]:
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:
     """Let the number decide with its interval: wholly on one side of the limit, or unknown."""
-    if sign == ">=":
-        good, bad = seen.low >= limit, seen.high < limit
-    elif sign == "<=":
-        good, bad = seen.high <= limit, seen.low > limit
-    else:
-        good, bad = seen.high < limit, seen.low >= limit
-    return Outcome.PASSED if good else Outcome.FAILED if bad else Outcome.UNKNOWN
+    met = {">=": operator.ge, "<=": operator.le, "<": operator.lt}[sign]
+    ends = {met(seen.low, limit), met(seen.high, limit)}
+    return Outcome.UNKNOWN if len(ends) > 1 else Outcome.PASSED if True in ends else Outcome.FAILED
 
 
 def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
@@ -137,10 +134,8 @@ def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None
     """Return about how many pairs of the task would settle it at this noise: intervals shrink with their root."""
     limit = measure.bound[1]
     numbers = (seen.value, limit, seen.low, seen.high)
-    if measure.kind == "ratio" and min(numbers) > 0:
-        value, limit, low, high = map(math.log, numbers)
-    else:
-        value, limit, low, high = numbers
+    is_ratio = measure.kind == "ratio" and min(numbers) > 0
+    value, limit, low, high = map(math.log, numbers) if is_ratio else numbers
     reach = value - low if limit < value else high - value
     if value == limit or reach <= 0:
         return None

@@ -177,15 +177,13 @@ def _pytest_benchmark(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
     named = Counter(str(benchmark["name"]) for benchmark in told["benchmarks"])
     for benchmark in told["benchmarks"]:
         stats, name = benchmark["stats"], str(benchmark["name"])
-        values = stats.get("data")
         own = name if named[name] == 1 else str(benchmark.get("fullname", name))
-        yield own, statistics.median(TIMES.validate_python(values if values else [stats["median"]]))
+        yield own, statistics.median(TIMES.validate_python(stats.get("data") or [stats["median"]]))
 
 
 def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    benchmarks, common = told["benchmarks"], told.get("metadata", {})
-    for benchmark in benchmarks:
-        facts = {**common, **benchmark.get("metadata", {})}
+    for benchmark in told["benchmarks"]:
+        facts = {**told.get("metadata", {}), **benchmark.get("metadata", {})}
         if facts.get("unit", "second") != "second":
             continue
         columns = [TIMES.validate_python(run["values"]) for run in benchmark["runs"] if run.get("values")]

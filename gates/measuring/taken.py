@@ -167,14 +167,9 @@ class Gathered:
                 arms = {arm: tuple(values) for arm, values in by_arm.items()}
                 better: Literal["higher", "lower"] = "higher" if unit == "1/s" else "lower"
                 metrics[name] = Metric(unit=unit, direction=better, paired=True, arms=arms)
-        return Samples(
-            schema="gates.samples/1",
-            device=device,
-            environment=dict(environment),
-            settings=dict(settings),
-            timing=STEPS if self.restarts else COMMANDS,
-            metrics=metrics,
-        )
+        told = {"environment": dict(environment), "settings": dict(settings)}
+        timing = STEPS if self.restarts else COMMANDS
+        return Samples(schema="gates.samples/1", device=device, timing=timing, metrics=metrics, **told)
 
     def _by_arm(self, of: Callable[[Ran], float | None]) -> dict[str, list[float]]:
         """Return a number of each arm, round by round, where every round has it."""

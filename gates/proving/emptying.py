@@ -14,7 +14,8 @@ from gates.child.trying.values import KINDS
 from gates.code.meanings import does_nothing, is_stub, last_name
 from gates.code.syntax import first_line, own_nodes
 from gates.model import Location
-from gates.proving.source import Parts, Text, exchanged, is_docstring, is_none
+from gates.proving.source import Parts, Text, exchanged, is_docstring
+from gates.scan.program.nodes import is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
@@ -92,10 +93,8 @@ def is_called_anew(function: Function) -> bool:
     inner = [node for statement in function.body for node in ast.walk(statement)]
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or function.name in MAKES:
         return False
-    called = [
-        last_name(node.value) for node in inner if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)
-    ]
-    callable_ = any(name[:1].isupper() or name in MAKING for name in called)  # an object of a class, a partial
+    given = [node.value for node in inner if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)]
+    callable_ = any(name[:1].isupper() or name in MAKING for name in map(last_name, given))  # an object, a partial
     return not callable_ and not any(isinstance(node, making) for node in inner)
 
 

@@ -141,15 +141,11 @@ class Proof(Model):
     @property
     def exit_code(self) -> int:
         """Return 0 where every must criterion is proved, 1 where one is not, 3 where that is not known."""
-        required = [c for c in self.criteria if c.level is Level.MUST]
-        standings = {c.standing for c in required}
-        if standings & {Standing.WEAK, Standing.VACUOUS}:
+        required = {c.standing for c in self.criteria if c.level is Level.MUST}
+        if required & {Standing.WEAK, Standing.VACUOUS}:
             return 1
-        if standings & {Standing.UNPROVED, Standing.NOTHING} or Standing.PROVED not in {
-            c.standing for c in self.criteria
-        }:
-            return 3
-        return 0
+        proved = any(c.standing is Standing.PROVED for c in self.criteria)
+        return 3 if required & {Standing.UNPROVED, Standing.NOTHING} or not proved else 0
 
 
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}

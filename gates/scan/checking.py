@@ -12,17 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from gates.code.syntax import Unparsed, content
-from gates.scan.choosing import (
-    CLASS,
-    Choice,
-    Facts,
-    batches,
-    facts_of,
-    links_of,
-    may_matter,
-    mentions,
-    patterns_of,
-)
+from gates.scan.choosing import CLASS, Choice, Facts, batches, facts_of, links_of, may_matter, mentions, patterns_of
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import lines_of
 from gates.scan.program.project import Project, module_of, project_of

@@ -234,10 +234,7 @@ class Contexts(Joining):
 
 
 def parameters_of(
-    node: Function | ast.Lambda,
-    values: tuple[Value, ...],
-    named: Mapping[str, Value],
-    called: Place,
+    node: Function | ast.Lambda, values: tuple[Value, ...], named: Mapping[str, Value], called: Place
 ) -> dict[str, Value]:
     """Return what the parameters of a function are where it is called so."""
     own, place = parameters(node), Place(called.project, called.scope, {}, called.heap)

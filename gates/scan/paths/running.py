@@ -48,6 +48,11 @@ class Running(Contexts):
         """Return the place that a path has come to."""
         return Place(self.project, scope, path.names, path.heap, path.turns)
 
+    def marks(self, loop: ast.expr | ast.stmt, scope: Scope) -> list[Event]:
+        """Return the marks of a loop: where it is entered, where a turn begins, where it is left."""
+        line, path = loop.lineno, scope.module.path
+        return [Event(name, (), path, line, line) for name in ("loop", "turn", "done")]
+
     def tag(self, path: State) -> str:
         """Return what tells an object of this turn from one of the next."""
         return f"#{path.turns}" if path.turns else ""
@@ -112,12 +117,11 @@ class Running(Contexts):
         for generator in node.generators:
             paths = [path for path, _ in self.run(generator.iter, paths, scope)]
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        line = node.lineno
-        loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
+        loop, mark, done = self.marks(node, scope)
         before = frozenset().union(*(path.words for path in paths))
         paths = [path.happens(loop) for path in paths]
         for turn in (1, 2):
-            paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            paths = [p.but(turns=f"{p.turns}/{node.lineno}.{turn}").happens(mark) for p in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
