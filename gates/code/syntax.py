@@ -71,7 +71,7 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the compiler warns of is no concern here
             tree = ast.parse(text, filename=path)
-        return SourceModule(path, tree, dict(_aliases(tree, package)))
+        return SourceModule(path, tree, dict(pair for node in blocks(tree) for pair in imported(node, package)))
     except SyntaxError as error:
         column = f":{error.offset}" if error.lineno and error.offset else ""
         raise Unparsed(f"{path}:{error.lineno or 1}{column}: {error.msg}") from error
@@ -254,15 +254,15 @@ def blocks(tree: ast.AST) -> Iterator[ast.AST]:
             return
 
 
-def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
-    for node in blocks(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                short = alias.asname or alias.name.split(".")[0]
-                yield short, alias.name if alias.asname else short
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
+def imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """Yield each name that an import gives, with what that is called in full."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            short = alias.asname or alias.name.split(".")[0]
+            yield short, alias.name if alias.asname else short
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
 
 
 def origin(node: ast.ImportFrom, package: str) -> str:

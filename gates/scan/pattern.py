@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Protocol
 
+from gates.scan.program.nodes import chain_of
+
 MANY = "__many__"
 HOLE = "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
@@ -51,15 +53,8 @@ Holes = Mapping[str, Hole]
 
 def root_of(node: ast.AST) -> str | None:
     """Return the dotted text of a chain of names that begins with a plain name, holes left out."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        if node.attr.startswith(HOLE):
-            return None
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or node.id.startswith((HOLE, MANY)):
-        return None
-    return ".".join([node.id, *reversed(parts)])
+    chain = chain_of(node)
+    return None if chain is None or HOLE in chain or MANY in chain else chain
 
 
 def is_many(node: ast.AST) -> bool:

@@ -39,8 +39,8 @@ class Joining:
 
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
-        self.cut, self._work = False, 0
         self._words = frozenset(word for kind in happening.kinds for p in kind.code.patterns for word in p.words)
+        self.start()
 
     def joined(self, paths: Paths) -> Paths:
         """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
@@ -91,14 +91,22 @@ def _united(one: State, other: State) -> State:
 class Contexts(Joining):
     """The part of a walk that goes into contexts and out of them."""
 
-    project: Project
-    hot: Hot
-    stack: list[ast.AST]
-    yields: list[Callable[[Run], Paths]]
-    frames: list[Frame]
-    calls: dict[Event, tuple[Frame, ...]]
-    place: Callable[[State, Scope], Place]
     enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
+
+    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
+        super().__init__(happening)
+        self.project, self.hot = project, hot
+        self.yields: list[Callable[[Run], Paths]] = []
+
+    def start(self) -> None:
+        """Begin a new walk."""
+        super().start()
+        self.tries, self.stack, self.walked = 0, list[ast.AST](), set[ast.AST]()
+        self.frames, self.calls = list[Frame](), dict[Event, tuple[Frame, ...]]()
+
+    def place(self, path: State, scope: Scope) -> Place:
+        """Return the place that a path has come to."""
+        return Place(self.project, scope, path.names, path.heap, path.turns)
 
     def context(
         self,
@@ -274,5 +282,5 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     for name, bindings in base.attributes.items():
         node = bindings[0][0].node if len(bindings) == 1 else None
         value = names.get(node.id) if isinstance(node, ast.Name) else None
-        if value in passed and not value.is_known and not place.project.is_reset(name):
+        if value in passed and not value.is_known and name not in place.project.lineage.reset:
             yield f"{made.key}.{name}", value

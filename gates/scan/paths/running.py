@@ -7,13 +7,11 @@ from functools import cached_property, partial
 
 from gates.code.syntax import Comprehension
 from gates.scan.paths.contexts import Contexts, Paths, Run, given, is_manager, parameters_of
-from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import MAX_DEPTH, Hot
-from gates.scan.paths.place import Place, branch, passed_on
+from gates.scan.paths.hot import MAX_DEPTH
+from gates.scan.paths.place import branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import kept
-from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 
@@ -22,31 +20,10 @@ class Running(Contexts):
 
     block: Callable[[Sequence[ast.stmt], Paths, Scope], Paths]
 
-    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
-        super().__init__(happening)
-        self.project = project
-        self.hot = hot
-        self.walked: set[ast.AST] = set()
-        self.tries = 0
-        self.stack: list[ast.AST] = []
-        self.frames: list[Frame] = []
-        self.calls: dict[Event, tuple[Frame, ...]] = {}
-        self.yields: list[Callable[[Run], Paths]] = []
-
     @cached_property
     def anywhere(self) -> frozenset[str]:
         """Return the events that some code of the program may be."""
         return frozenset().union(*self.hot.kinds.values())
-
-    def start(self) -> None:
-        """Begin a new walk."""
-        super().start()
-        self.stack, self.tries, self.walked = [], 0, set()
-        self.frames, self.calls = [], {}
-
-    def place(self, path: State, scope: Scope) -> Place:
-        """Return the place that a path has come to."""
-        return Place(self.project, scope, path.names, path.heap, path.turns)
 
     def marks(self, loop: ast.expr | ast.stmt, scope: Scope) -> list[Event]:
         """Return the marks of a loop: where it is entered, where a turn begins, where it is left."""
@@ -245,11 +222,12 @@ class Running(Contexts):
         own = [(each, "raise" if each.ended == "raise" else "") for each in ended]
         return [(each.but(ended=how, returned=None, guards=path.guards), each.returned) for each, how in own]
 
-    def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
-        """Walk a function's body inside of the contexts that decorate it."""
-        return self._within([d for d in node.decorator_list if d in self.hot], node, scope, [path])
+    def decorated(self, node: Function | ast.Module, path: State, scope: Scope) -> Paths:
+        """Walk a body inside of the contexts that decorate it."""
+        decorators = [] if isinstance(node, ast.Module) else node.decorator_list
+        return self._within([each for each in decorators if each in self.hot], node, scope, [path])
 
-    def _within(self, decorators: list[ast.expr], node: Function, scope: Scope, paths: Paths) -> Paths:
+    def _within(self, decorators: list[ast.expr], node: Function | ast.Module, scope: Scope, paths: Paths) -> Paths:
         if not decorators:
             return self.block(node.body, paths, scope)
         found: Paths = []

@@ -12,6 +12,7 @@ from gates.scan.paths.state import Event, Frame, State, Value, Word
 from gates.scan.paths.walking import Walker, is_given_away
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
+from gates.scan.program.nodes import FUNCTIONS
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -107,18 +108,13 @@ def _trace(walker: Walker, node: ast.AST, hot: Hot) -> Iterator[Trace]:
 
 def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[tuple[Event, ...], ...]:
     """Return what happens on each path through a function, those that end by an error only where no other does."""
-    words: dict[tuple[Event, ...], None] = {}
-    raised: dict[tuple[Event, ...], None] = {}
+    words, raised = dict[tuple[Event, ...], None](), dict[tuple[Event, ...], None]()
     line = getattr(node, "lineno", 1)
     start, end = (Event(name, (), scope.module.path, line, line) for name in ("start", "end"))
     root = Word().then(start)
     try:
-        beginning = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
-        if isinstance(node, ast.Module):
-            ended = walker.block(node.body, [beginning], scope)
-        else:
-            ended = walker.decorated(node, beginning, scope)
-        for path in ended:
+        begun = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
+        for path in walker.decorated(node, begun, scope):
             kept = raised if path.ended == "raise" else words
             kept |= {(*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1}
     except TooMany:
@@ -137,6 +133,4 @@ def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: Cl
 
 
 def _is_inner(node: ast.AST, module: Module) -> bool:
-    if isinstance(node, ast.Module | ast.Lambda):
-        return isinstance(node, ast.Lambda)
-    return any(isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef) for around in module.ancestors(node))
+    return isinstance(node, ast.Lambda) or any(isinstance(around, FUNCTIONS) for around in module.ancestors(node))

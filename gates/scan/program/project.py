@@ -40,9 +40,7 @@ class Definitions:
                 self._names[child] = name
                 if isinstance(child, ast.ClassDef):
                     info = ClassInfo(name, child, scope, twice=name in self.classes)
-                    if info.twice:
-                        self.classes[name].twice = True
-                    self.classes.setdefault(name, info)
+                    self.classes.setdefault(name, info).twice |= info.twice
                     stack.append((child, scope, name, info))
                     continue
                 inner = Scope(self._project, module, child, scope, owner)
@@ -201,8 +199,7 @@ class Project:
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
         self.order_of, self.below = lineage.order_of, lineage.below
-        self.is_reset, self.attributes_set = lineage.is_reset, lineage.attributes_set
-        self.types = Types(self)
+        self.attributes_set, self.types = lineage.attributes_set, Types(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""

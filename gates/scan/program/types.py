@@ -4,7 +4,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gates.scan.program.known import MODULE, OPTIMIZER, SCHEDULER, is_kind
-from gates.scan.program.module import Binding, Function, is_property, tail_of
+from gates.scan.program.module import Binding, Function, tail_of
 from gates.scan.program.nodes import inner, is_none
 from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gates.scan.program.project import Project
 
 MAX_DEPTH = 5
+PROPERTIES = frozenset({"property", "cached_property"})
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "typing.Protocol", "object"})  # what may be anything
 _READ = "torch builtins str int float bool dict list tuple set object abc typing enum collections contextlib"
 READ = frozenset(_READ.split())  # all kinds are known
@@ -186,8 +187,8 @@ class Types:
         if isinstance(call.func, ast.Attribute):
             owner = scope.class_of(call.func.value)
             found = self._project.method(owner, call.func.attr) if owner else None
-            if found:
-                return found[0] if not is_property(found[0]) else None  # what it returns is called
+            if found and not any(tail_of(each) in PROPERTIES for each in found[0].decorator_list):
+                return found[0]  # of a property, what it returns is called
         return None
 
 
