@@ -189,10 +189,9 @@ def crash_of(text: str, context: Context) -> Crash | None:
     last = text.rpartition(HEAD)[2]
     location, function = None, ""
     for match in reversed(list(FRAME.finditer(last))):
-        path = Path(match["path"])
-        absolute = path if path.is_absolute() else context.root / path
-        if int(match["line"]) and is_ours(absolute, context):
-            location = Location(path=context.shown(absolute), line=int(match["line"]))
+        path = context.root / match["path"]  # which may be absolute
+        if int(match["line"]) and is_ours(path, context):
+            location = Location(path=context.shown(path), line=int(match["line"]))
             function = (match["name"] or "").strip()
             break
     return Crash(_error(last), location, function)

@@ -63,26 +63,13 @@ class Resolver:
     """Finds the symbols of a task; each module is parsed once."""
 
     def __init__(self, task: Task, sources: Sources) -> None:
-        self._sources = sources
+        self._sources, self.root, self.shown = sources, sources.root, sources.shown
         self._implementation = task.implementation
         self._modules = ModuleFiles(task, sources)
 
     def module(self, path: Path) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
         return self._sources.module(path, self._modules.package(path))
-
-    @property
-    def root(self) -> Path:
-        """Return the project's folder."""
-        return self._sources.root
-
-    def module_name(self, path: Path) -> str:
-        """Return the dotted name by which the project imports a file."""
-        return self._modules.name(path)
-
-    def shown(self, path: Path) -> str:
-        """Return a path as reports name it."""
-        return self._sources.shown(path)
 
     def read(self) -> tuple[dict[Path, SourceModule], tuple[str, ...]]:
         """Return the files of the implementation that can be parsed, and what is wrong with the others."""
@@ -182,7 +169,7 @@ class Resolver:
         reasons: list[Absent] = []
         for way in ways:
             try:
-                found += self._by(module_name, module, path, way, names, hops)
+                found += self._by(module_name, module, way, names, hops)
             except Absent as error:
                 reasons.append(error)
             except Undecided:
@@ -192,10 +179,9 @@ class Resolver:
             raise reasons[0]
         return [one for i, one in enumerate(found) if all(one[1] is not other[1] for other in found[:i])]
 
-    def _by(
-        self, module_name: str, module: SourceModule, path: Path, node: ast.stmt, names: list[str], hops: int
-    ) -> list[Found]:
+    def _by(self, module_name: str, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> list[Found]:
         """Follow one statement that gives a name its meaning."""
+        path = self.root / module.path
         if isinstance(node, Import):
             return self._imported(module, path, node, names, hops)
         if renamed := self._renamed(module_name, module, node, names, hops):

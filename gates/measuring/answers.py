@@ -203,6 +203,5 @@ def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
         i for i in family if i not in failed and criteria[i](alpha / (len(family) - len(failed))) is Outcome.FAILED
     ]:
         failed += more
-    return [
-        Outcome.UNKNOWN if outcome is Outcome.FAILED and i not in failed else outcome for i, outcome in enumerate(plain)
-    ]
+    unsure = {i for i, outcome in enumerate(plain) if outcome is Outcome.FAILED}.difference(failed)
+    return [Outcome.UNKNOWN if i in unsure else outcome for i, outcome in enumerate(plain)]

@@ -174,9 +174,8 @@ class Gathered:
     def _by_arm(self, of: Callable[[Ran], float | None]) -> dict[str, list[float]]:
         """Return a number of each arm, round by round, where every round has it."""
         columns = {arm: [of(one[arm]) for one in self.rounds] for arm in self.arms}
-        return {
-            arm: [each for each in found if each is not None] for arm, found in columns.items() if None not in found
-        }
+        whole = ((arm, found) for arm, found in columns.items() if None not in found)
+        return {arm: [each for each in found if each is not None] for arm, found in whole}
 
 
 def digest_of(facts: object) -> str:

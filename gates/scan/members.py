@@ -13,12 +13,6 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.rule import Site
 
-
-def constant(node: ast.expr | None) -> object:
-    """Return the value of a constant expression; `None` for anything else."""
-    return node.value if isinstance(node, ast.Constant) else None
-
-
 _OWN = """
     T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double
     dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu
@@ -270,18 +264,21 @@ def _is_dict(node: ast.expr) -> bool:
     return tail_of(node) == "__dict__" or (isinstance(node, ast.Call) and tail_of(node.func) == "vars")
 
 
+def _texts(nodes: Iterable[ast.expr]) -> set[str]:
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
 def registered(node: ast.AST) -> set[str] | None:
     """Return the names under which code registers parts of a module; `None` where those cannot be told."""
     found: set[str] = set()
     for call in walk(node):
         if isinstance(call, ast.Call) and tail_of(call.func) in REGISTERS - {"setattr", "__setattr__"}:
-            given = [k.value for k in call.keywords if k.arg == "name"] or call.args[:1]
-            name = constant(given[0]) if given else None
-            if not isinstance(name, str):
+            given = _texts([k.value for k in call.keywords if k.arg == "name"] or call.args[:1])
+            if not given:
                 return None
-            found.add(name)
+            found |= given
         elif isinstance(call, ast.Call) and any(tail_of(arg) == "self" for arg in call.args):
-            told = {name for name in map(constant, call.args) if isinstance(name, str)}
+            told = _texts(call.args)
             if not told and HELPS.search(tail_of(call.func)):
                 return None
             found |= told  # helpers are told the names

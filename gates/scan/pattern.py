@@ -63,9 +63,8 @@ def is_many(node: ast.AST) -> bool:
         node = node.value
     if isinstance(node, ast.alias):
         return node.name == MANY
-    return (isinstance(node, ast.Name) and node.id == MANY) or (
-        isinstance(node, ast.Constant) and node.value is Ellipsis
-    )
+    is_dots = isinstance(node, ast.Constant) and node.value is Ellipsis
+    return is_dots or (isinstance(node, ast.Name) and node.id == MANY)
 
 
 MAX_LENGTH = 5000

@@ -188,13 +188,11 @@ def _foreign(own: dict[str, str]) -> list[str]:
 
 def _unheard() -> list[str]:
     """Return what ran code that no tracer sees."""
-    found = []
-    if any(name in sys.modules for name in SPAWNS):
-        found.append("tests used multiprocessing, whose processes were not followed")
-    metrics = getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None)
-    if metrics:
-        found.append("torch.compile ran code whose lines were not seen")
-    return found
+    spawned = any(name in sys.modules for name in SPAWNS)
+    compiled = bool(getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None))
+    unheard = {"tests used multiprocessing, whose processes were not followed": spawned}
+    unheard["torch.compile ran code whose lines were not seen"] = compiled
+    return [what for what, is_so in unheard.items() if is_so]
 
 
 _lines = Lines()

@@ -18,11 +18,7 @@ ENDED = "<ended>"
 Paths = list[State]
 Run = list[tuple[State, Value]]
 Bind = Callable[[State, Value], State]
-
-
-def as_it_is(path: State, _value: Value) -> State:
-    """Return a path that takes nothing of what a context gives."""
-    return path
+Inner = Callable[[Paths], Paths]
 
 
 MAX_WORK = 2_000
@@ -109,13 +105,7 @@ class Contexts(Joining):
         return Place(self.project, scope, path.names, path.heap, path.turns)
 
     def context(
-        self,
-        value: Value,
-        node: ast.expr,
-        path: State,
-        scope: Scope,
-        inner: Callable[[Paths], Paths],
-        bind: Bind = as_it_is,
+        self, value: Value, node: ast.expr, path: State, scope: Scope, inner: Inner, bind: Bind = lambda path, _: path
     ) -> Paths:
         """Walk what stands in a context, an event or a manager of the program's own, with what that gives (`bind`)."""
         made, place = value.node or node, value.place or self.place(path, scope)
@@ -155,9 +145,7 @@ class Contexts(Joining):
             return None
         return closure if is_manager(function) else None
 
-    def _spliced(
-        self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
-    ) -> Paths:
+    def _spliced(self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Inner, bind: Bind) -> Paths:
         """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
         assert isinstance(made, ast.Call)
         outer_names, stack, kept = path.names, list(self.stack), f"{place.spot(made)}.{ENDED}"

@@ -54,12 +54,8 @@ class Hot:
         self._needs = happening.needs
         edge = [function for each in happening.kinds for function in self._begun(each)]
         for _ in range(MAX_DEPTH):
-            edge = [
-                outer
-                for function in edge
-                for node, module in self._callers(function)
-                for outer in self._mark(node, module, runs=function)
-            ]
+            calls = [(function, *place) for function in edge for place in self._callers(function)]
+            edge = [outer for function, node, module in calls for outer in self._mark(node, module, runs=function)]
 
     def __contains__(self, node: object) -> bool:
         """Return whether something in a node may be an event or lead to one."""

@@ -238,12 +238,11 @@ class Running(Contexts):
         return found
 
 
-def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
+def _sides(node: ast.Call) -> list[ast.Call]:
     """Return the calls of a method of the one and of the other side of a choice."""
-    assert isinstance(node.func, ast.Attribute)
-    assert isinstance(node.func.value, ast.IfExp)
-    one, other = (
-        ast.copy_location(ast.Attribute(part, node.func.attr, ast.Load()), node.func)
-        for part in (node.func.value.body, node.func.value.orelse)
-    )
-    return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two
+    func, calls = node.func, list[ast.Call]()
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.IfExp):
+        for part in (func.value.body, func.value.orelse):
+            method = ast.copy_location(ast.Attribute(part, func.attr, ast.Load()), func)
+            calls.append(ast.copy_location(ast.Call(method, node.args, node.keywords), node))
+    return calls

@@ -84,11 +84,7 @@ class Word:
         return tuple(reversed(found))
 
 
-class _Unset:
-    """No constant is known."""
-
-
-UNSET = _Unset()
+UNSET = object()  # no constant is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +123,7 @@ class Value:
     @property
     def is_known(self) -> bool:
         """Return whether its constant is known."""
-        return not isinstance(self.constant, _Unset)
+        return self.constant is not UNSET
 
     @property
     def type(self) -> str | None:

@@ -15,7 +15,7 @@ from gates.scan.program.nodes import children, inner, kept, text_of, walk
 from gates.scan.program.scope import PREPARES, UNKNOWN, Scope
 
 Loop = ast.For | ast.AsyncFor | ast.While
-Bind = Callable[[State, int], State]
+Turn = Callable[[State, int], State]
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 TURNS = 2
 
@@ -76,10 +76,8 @@ class Walker(Running):
                 return ended
             paths = self.joined(self._statement(statement, going, scope))
             if (passed := _passed_by(statement)) is not None:
-                paths = [
-                    p if p.ended else p.but(guards=(*p.guards, f"past {_asked_by(passed, self.place(p, scope))}"))
-                    for p in paths
-                ]
+                guarded = [(p, "" if p.ended else f"past {_asked_by(passed, self.place(p, scope))}") for p in paths]
+                paths = [p.but(guards=(*p.guards, guard)) if guard else p for p, guard in guarded]
         return [*ended, *paths]
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
@@ -145,10 +143,8 @@ class Walker(Running):
         """Return what a framework in the program itself made as something unknown, where its method does not tell."""
         if not isinstance(node, ast.Call) or tail_of(node.func) not in PREPARES:
             return run
-        return [
-            (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
-            for path, value in run
-        ]
+        told = ((path, value, value.node is node or _is_told(value)) for path, value in run)
+        return [(path, value if is_told else replace(value, kind=UNKNOWN)) for path, value, is_told in told]
 
     def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
         """Bind a target; without a value it becomes something that nothing is known of."""
@@ -168,10 +164,8 @@ class Walker(Running):
                 return path.stores(f"{scope.module.name}.{target.id}", value)
             return path.binds(target.id, value)
         place = self.place(path, scope)
-        return path.stores(
-            place.key(target) if isinstance(target, ast.Subscript) else f"{place.key(target.value)}.{target.attr}",
-            value,
-        )
+        key = place.key(target) if isinstance(target, ast.Subscript) else f"{place.key(target.value)}.{target.attr}"
+        return path.stores(key, value)
 
     def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
         if value is not None and value.kind == UNKNOWN:
@@ -245,7 +239,7 @@ class Walker(Running):
         run = (self._turns(node, path, scope, lambda each, _turn: each, marked=marked) for path in paths)
         return [each for after in run for each in after]
 
-    def _turns(self, node: Loop, path: State, scope: Scope, bind: Bind, *, marked: bool = True) -> Paths:
+    def _turns(self, node: Loop, path: State, scope: Scope, bind: Turn, *, marked: bool = True) -> Paths:
         """Walk the turns of a loop, each with a mark, and leave it; one of a loop that is not marked."""
         outer, guards = path.turns, path.guards
         begins, turns, ends = ([mark] if marked else [] for mark in self.marks(node, scope))

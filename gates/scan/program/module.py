@@ -67,11 +67,11 @@ class Module(SourceModule):
     def bound_in(self, around: Function | ast.Lambda | ast.Module) -> dict[str, list[Binding]]:
         """Return what a function or the file binds, its parameters and blocks too, definitions unopened."""
         found: dict[str, list[Binding]] = defaultdict(list)
-        for name, binding in () if isinstance(around, ast.Module) else _parameters(around.args):
-            found[name].append(binding)
+        own = [] if isinstance(around, ast.Module) else [*_parameters(around.args)]
         for node in () if isinstance(around, ast.Lambda) else live_statements(around.body):
-            for name, binding in _bound(node, self.package):
-                found[name].append(binding)
+            own += _bound(node, self.package)
+        for name, binding in own:
+            found[name].append(binding)
         for name, binding in () if isinstance(around, ast.Module) else self._bound_inside.get(around, ()):
             if binding.kind == "value" or name not in found:
                 found[name].append(binding)

@@ -107,13 +107,8 @@ class Types:
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
-        found = {
-            self._bound(binding, scope)
-            for binding, scope in bindings
-            if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and is_none(binding.node))
-        }
-        found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
-        return one(found)
+        found = {self._bound(b, scope) for b, scope in bindings if b.kind != "value" or not is_none(b.node)}
+        return one(found - {None} if len(found) > 1 and parameter is None else found)
 
     def _bound(self, binding: Binding, scope: Scope) -> str | None:
         node = binding.node
