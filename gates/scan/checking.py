@@ -241,12 +241,11 @@ def _failures(rule: Rule, text: str, name: str, *, bad: bool) -> Iterator[str]:
 
 def _found(rule: Rule, text: str) -> tuple[set[int], str]:
     """Return the lines of an example that break the rule, and why that is not decided."""
-    project = project_of({FILE: text.encode()})
-    if project.unparsed:
-        return set(), project.unparsed[0].removeprefix(f"{FILE}:")
     try:
         with limited():
-            sites = Scanner(project).sites(rule)
+            sites = Scanner(project_of({FILE: text.encode()})).sites(rule)
+    except Unparsed as error:
+        return set(), str(error).removeprefix(f"{FILE}:")
     except RecursionError:
         return set(), "it is nested too deep to be followed"
     except Endless as error:

@@ -57,9 +57,8 @@ def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
             continue  # something may give the class members, or put another object in the place of its own
         is_made = info.node.name in called
         is_own = tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name)
-        if is_own and _is_partial(project, info, is_made=is_made):
-            continue
-        if not _extended(project, info, node.attr, is_made=is_made):
+        is_partial = is_own and _is_partial(project, info, is_made=is_made)
+        if not is_partial and not _extended(project, info, node.attr, is_made=is_made):
             made = f"class {info.scope.module.path}:{info.node.lineno}"
             message = f"{info.node.name} has no member {node.attr!r}"
             last = node.end_lineno or node.lineno

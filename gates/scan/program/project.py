@@ -3,10 +3,10 @@
 import ast
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 
-from gates.code.syntax import Unparsed, parse
+from gates.code.syntax import parse
 from gates.scan.program.classes import ClassInfo, Lineage
 from gates.scan.program.known import LIBRARIES, canonical
 from gates.scan.program.module import Function, Module, name_of, package_of
@@ -180,11 +180,9 @@ class Project:
         self,
         paths: Collection[str],
         load: Callable[[str], Module | None],
-        unparsed: Iterable[str] = (),
         main: Collection[str] | None = None,
         mentions: Callable[[str, Collection[str]], bool] = lambda _path, _words: True,
     ) -> None:
-        self.unparsed = tuple(unparsed)
         self._paths, self._mentions = paths, mentions
         self._main = paths if main is None else main
         self.by_name = {name_of(path): path for path in paths}
@@ -209,7 +207,7 @@ class Project:
 
     def fresh(self) -> "Project":
         """Return the same program, of which nothing is known yet."""
-        return Project(self._paths, self._load, self.unparsed, self._main, self._mentions)
+        return Project(self._paths, self._load, self._main, self._mentions)
 
     def module(self, path: str) -> Module | None:
         """Return a file of the program; nothing for one that cannot be read."""
@@ -255,19 +253,10 @@ class Project:
         return self._names_for[word]
 
 
-def project_of(contents: Mapping[str, bytes | str]) -> Project:
-    """Parse files by their paths relative to the root of the project; text in place of bytes is why there are none."""
-    modules: dict[str, Module] = {}
-    unparsed = []
-    for path, raw in contents.items():
-        if isinstance(raw, str):
-            unparsed.append(f"{path}:1: {raw}")
-            continue
-        try:
-            modules[path] = module_of(path, raw)
-        except Unparsed as error:
-            unparsed.append(str(error))
-    return Project(modules, modules.get, unparsed)
+def project_of(contents: Mapping[str, bytes]) -> Project:
+    """Parse files by their paths relative to the root; raise `Unparsed` with the place and the reason."""
+    modules = {path: module_of(path, raw) for path, raw in contents.items()}
+    return Project(modules, modules.get)
 
 
 def module_of(path: str, raw: bytes) -> Module:
