@@ -23,7 +23,7 @@ def sites(rule: Rule | str, files: dict[str, str] | str) -> list[Site]:
     """Return what a rule (or the shipped one of an id) finds in files, or in one file `m.py`."""
     files = {"m.py": files} if isinstance(files, str) else files
     chosen = load_rules()[rule] if isinstance(rule, str) else rule
-    contents: dict[str, bytes | str] = {path: textwrap.dedent(text).encode() for path, text in files.items()}
+    contents = {path: textwrap.dedent(text).encode() for path, text in files.items()}
     return Scanner(project_of(contents)).sites(chosen)
 
 

@@ -1,14 +1,8 @@
 """Starts the arms of a measurement, and takes their steps.
 
-    python -m gates_probe.arms '{"module": "package.module", "arms": {"KEY": {...}}, "ends": 9}'
-    python -m gates_probe.arms:alone '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
-
-A module that makes the steps of several arms is imported once, and each arm is a fork of this process. Where there is
-none, or that is not safe, as with CUDA in use, each is started by its command. Each has a pipe for its orders
-and one for its answers, a line of JSON each. How one ended, and what it used, is told on `ends`.
-
-A function is called once; what it returns is the step. Where the project has loaded torch, its threads are set. Work on
-a GPU is timed by events of its stream with one synchronisation a segment.
+Where one module makes the steps of several arms, it is imported once and each arm is a fork, if that is safe: not with
+CUDA in use. Others are started by their command. Orders and answers are lines of JSON over a pipe each; how an arm
+ended is told on `ends`. Work on a GPU is timed by events of its stream, with one synchronisation a segment.
 """
 
 import gc
@@ -26,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, as_step, called, cuda_of_project, found, import_from, said, torch_of_project
+from .asking import as_step, called, cuda_of_project, found, import_from, said, torch_of_project
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -103,7 +97,7 @@ def serve(asked: Told, orders_from: int, replies_to: int) -> None:
             say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
     except BaseException as error:  # whatever stops it is told, and then it stops
         traceback.print_exc()
-        say({"error": str(error) if isinstance(error, Unreachable) else said(error, 500)})
+        say({"error": said(error, 500)})
         raise SystemExit(1) from error
 
 
@@ -192,10 +186,7 @@ class Worker:
 
 
 def digest(value: object) -> str:
-    """Return a digest of all that a step returned: the same for equal results, in this process and in another.
-
-    It is empty where some part of it says no more of itself than where it lies in memory, or where it is too large.
-    """
+    """Return a digest of all that a step returned; nothing where part of it has but an address, or it is too much."""
     with suppress(Exception):
         told = json.dumps(encode(value, array=_bits))
         return "" if AT in told else hashlib.sha256(told.encode()).hexdigest()[:16]

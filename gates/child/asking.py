@@ -1,7 +1,4 @@
-"""What a program of ours is asked in the project's interpreter, how it finds that, and the journal of what it tells.
-
-And which files are the project's, and which of its lines led to where we are.
-"""
+"""What a program of ours is asked in the project's interpreter, what it tells in a journal, and the project's files."""
 
 import dataclasses
 import importlib
@@ -15,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
+from contextlib import suppress
 from functools import partial
 from hmac import digest
 from itertools import islice
@@ -85,10 +83,7 @@ class Unreachable(Exception):
 
 
 class Teller:
-    """Tells of what was seen, in a journal; needs nothing that the project may have replaced in a module, or closed.
-
-    Each line has a seal that is made with a secret, so that no line of it is the project's.
-    """
+    """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close."""
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
@@ -204,8 +199,7 @@ def resolve(path: str) -> tuple[Any, Any]:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if importlib.util.find_spec(missing.partition(".")[0]) is None:
-            module = path.partition(":")[0]
-            raise Unreachable(f"{module} needs {missing!r}, which is not installed") from error
+            raise Unreachable(f"{path.partition(':')[0]} needs {missing!r}, which is not installed") from error
         raise
 
 
@@ -230,10 +224,7 @@ def cuda_of_project() -> Any:  # noqa: ANN401
 
 
 def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noqa: ANN401  # anything
-    """Run an awaitable to its end, and an iterator to the list of the `most` that it yields: not begun, it ran nothing.
-
-    Of which a part is to be taken by name, that is left as it is.
-    """
+    """Run an awaitable to its end, and an iterator to a list of `most`; what has the name to `take` stays as it is."""
     if inspect.isawaitable(returned):
         import asyncio  # which few need
 
@@ -264,8 +255,10 @@ def called(step: Callable[[], object]) -> object:
 
 
 def said(error: BaseException, most: int = 300) -> str:
-    """Return an exception in one line."""
+    """Return an exception in one line, that of our own without its name."""
     text = " ".join(message_of(error).split())[:most]
+    if isinstance(error, Unreachable):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -286,10 +279,7 @@ def print_without_us(kind: type[BaseException], error: BaseException, trace: Tra
 
 
 def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 0.0) -> int:
-    """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end.
-
-    A time limit, where there is one, ends it by `SIGALRM`.
-    """
+    """Do something in a fork, which `SIGALRM` ends at a limit; return its exit code, `DONE` where all was done."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer Pythons warn of a fork where a library has started threads
         pid = os.fork()
@@ -307,8 +297,6 @@ def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 
 def leave(code: int = 0) -> NoReturn:
     """Leave at once: what the project leaves running is none of what was asked for."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(OSError, ValueError):  # the project closed it
             stream.flush()
-        except (OSError, ValueError):  # the project closed it
-            continue
     os._exit(code)

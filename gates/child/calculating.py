@@ -1,10 +1,4 @@
-"""Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
-
-    python -m gates_probe.calculating QUESTION
-    python -m gates_probe.calculating:once QUESTION
-
-Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
-"""
+"""Makes calls of functions of the tested project, each in a fork; what is expected of them never comes in here."""
 
 import inspect
 import os
@@ -20,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from . import asking
-from .asking import DONE, Places, Teller, Unreachable, cuda_of_project, in_fork, message_of, resolve
+from .asking import DONE, Places, Teller, Unreachable, cuda_of_project, in_fork, message_of, resolve, said
 from .values import BOUND, MOST, encode, plain, repr_of
 
 TWICE_S = 2.0
@@ -50,12 +44,11 @@ class Target:
 
     def bound(self) -> Callable[..., Any]:
         """Return what is called, on a fresh instance where it is a method."""
-        if self._instance is None:
-            found: Callable[..., Any] = self._found
-            return found
-        made = self._owner(*built(self._instance.get("args", [])), **built(self._instance.get("kwargs", {})))
-        method: Callable[..., Any] = getattr(made, self.name.rpartition(".")[2])
-        return method
+        found: Callable[..., Any] = self._found
+        if (given := self._instance) is not None:
+            made = self._owner(*built(given.get("args", [])), **built(given.get("kwargs", {})))
+            found = getattr(made, self.name.rpartition(".")[2])
+        return found
 
     def ended(self, returned: object) -> Any:  # noqa: ANN401  # anything
         """Run what was returned to its end, as far as it can be written down then."""
@@ -86,7 +79,7 @@ class Target:
 def built(value: Any) -> Any:  # noqa: ANN401  # anything
     """Return an argument: plain JSON, with `$call` and `$ref` replaced by what they make and name."""
     if isinstance(value, list):
-        return [built(item) for item in value]
+        return list(map(built, value))
     if not isinstance(value, dict) or set(value) == {"$text"}:
         return plain(value)
     if "$ref" in value:
@@ -97,10 +90,7 @@ def built(value: Any) -> Any:  # noqa: ANN401  # anything
 
 
 def tried(target: Target, call: Told, places: Places) -> Told:
-    """Make the call and tell how that ended; make it twice where it returns soon.
-
-    The second call tells which functions ran in it, too: slower, but what is timed was before.
-    """
+    """Make the call and tell how it ended; where it returns soon make it twice, and tell which functions ran then."""
     started = time.monotonic()
     told = _once(target, call, places)
     if "returned" in told and time.monotonic() - started < min(TWICE_S, call["limit_s"] / 3):
@@ -112,8 +102,7 @@ def tried(target: Target, call: Told, places: Places) -> Told:
 
 def _watched(target: Target, call: Told, places: Places) -> tuple[Told, list[Told] | None]:
     """Call it; return also the project's functions that ran, `None` where another process may have run more."""
-    seen: set[tuple[str, int]] = set()  # equal code may lie in two files
-    children: list[str] = []
+    seen, children = set[tuple[str, int]](), list[str]()  # equal code may lie in two files
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
@@ -135,7 +124,7 @@ def _once(target: Target, call: Told, places: Places) -> Told:
     try:
         given, named, function = built(call["args"]), built(call["kwargs"]), target.bound()
     except Exception as error:  # noqa: BLE001  # whatever the project raises
-        return not_run(f"its arguments or its instance cannot be made: {brief(error)}")
+        return not_run(f"its arguments or its instance cannot be made: {said(error, MOST_TEXT)}")
     here = os.getcwd()  # noqa: PTH109  # to which the next call comes back
     told: Told = {}
     with warnings.catch_warnings(record=True) as seen:
@@ -148,10 +137,10 @@ def _once(target: Target, call: Told, places: Places) -> Told:
         try:
             told = {"ended": "returned", "returned": encode(target.taken(returned))}
         except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
-            told = not_run(f"what it returned cannot be compared: {brief(error)}")
+            told = not_run(f"what it returned cannot be compared: {said(error, MOST_TEXT)}")
     os.chdir(here)
-    given_out = [(kinds(type(each.message)), line_of(str(each.message)[:BOUND])) for each in seen]
-    return {**told, "warnings": [{"kinds": names, "message": message} for names, message in given_out]}
+    given_out = [{"kinds": kinds(type(each.message)), "message": line_of(str(each.message)[:BOUND])} for each in seen]
+    return {**told, "warnings": given_out}
 
 
 def not_run(why: str) -> Told:
@@ -168,11 +157,6 @@ def raised(error: BaseException, places: Places) -> Told:
 def line_of(text: str) -> str:
     """Return a text in one line of a bounded length."""
     return " ".join(text.split())[:LIMIT]
-
-
-def brief(error: BaseException) -> str:
-    """Return an exception's type and message in one line."""
-    return str(error) if isinstance(error, Unreachable) else asking.said(error, 2000)
 
 
 def kinds(kind: type) -> list[str]:
@@ -201,7 +185,6 @@ def main(question: Told, tell: Teller) -> None:
 
 
 def _died(code: int, limit_s: float) -> Told:
-    """Tell how the process of a call ended that told nothing."""
     if code == -signal.SIGALRM:
         return {"ended": "stopped", "problem": f"it did not return within {limit_s:g} s"}
     if not code:
@@ -225,22 +208,20 @@ def _target(call: Told, tell: Teller, places: Places) -> tuple[Target | None, To
 
 
 def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, places: Places) -> None:
-    """Make a call in this process."""
     try:
         if target is None:
             told = {"ended": "returned", "returned": encode(built(call["build"]))}
         else:
             told = tried(target, call, places)
     except Exception as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
-        told = not_run(f"it could not be carried out: {brief(error)}")
+        told = not_run(f"it could not be carried out: {said(error, MOST_TEXT)}")
     tell("call", id=call["id"], place=place, **told)
 
 
 def once() -> None:
-    """Call one function, as an entry point does, and run what it returns to its end.
+    """Call one function, as an entry point does, and run what it returns to its end; an exception is raised on.
 
-    An exception is raised on, so that its traceback reaches stderr. What a console script returns goes to `sys.exit`,
-    as its installed command does it, and by convention the number that a function called `main` returns.
+    What a console script returns goes to `sys.exit`, and by convention the number that a function named `main` returns.
     """
     question, tell = asking.asked()
     sys.excepthook = asking.print_without_us

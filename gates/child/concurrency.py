@@ -1,7 +1,4 @@
-"""Does one thing of the tested project several times at once, and tells what came of it beside what comes of it alone.
-
-python -m gates_probe.concurrency QUESTION
-"""
+"""Does one thing of the project several times at once, and tells what came of it beside what comes of it alone."""
 
 import inspect
 import json
@@ -16,7 +13,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Place, Places, Teller, Unreachable, as_location, ended, found, leave, program, said
+from .asking import Places, Teller, Unreachable, as_location, ended, found, leave, program, said
 from .calculating import Target, built
 from .values import TooMuch, Unseen, differences, encode, shown
 
@@ -86,10 +83,7 @@ def repeated(job: Callable[[int], object], worker: int, enough_s: float) -> Iter
 
 
 def pausing(places: Places, seed: int, chance: float, until: float, count: Counter[str]) -> Trace:
-    """Return what pauses at random steps of the project's lines, and counts both.
-
-    What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several.
-    """
+    """Return what pauses at random within lines of the project, but never in one step of Python (`list.append`)."""
     draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
 
     def stepped(_frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
@@ -163,7 +157,7 @@ class AtOnce:
         return ""
 
     def _off(self, one: str, other: str) -> list[str]:
-        """Return what two results that were written down differ in, within the tolerance that is asked for."""
+        """Return the differences of two results that were written down, within the tolerance that is asked for."""
         within = {"tolerance": self._asked["tolerance"], "relative": self._asked["relative"]}
         return [] if one == other else differences(json.loads(one), json.loads(other), **within)
 
@@ -241,16 +235,12 @@ class AtOnce:
                 before, still_since = state, now
             slow = now - began > self._limit_s * (20 if forced else 1)
             if slow or now - still_since > self._still_s:
-                stood = [(number, self._places.of(frame)) for number, frame in at]
+                stood = [(f"thread {number + 1}", self._places.of(frame)) for number, frame in at]
                 place = as_location(next((place for _, place in stood if place), None))
-                told = [_standing(*each) for each in stood]
+                told = [f"{who} {f'at {p[0]}:{p[1]}' if p else 'outside the project'}" for who, p in stood]
                 self._note(slow=slow, stood=told, stood_at=place)
                 self._tell("end")
                 leave()
-
-
-def _standing(number: int, place: Place | None) -> str:
-    return f"thread {number + 1} {f'at {place[0]}:{place[1]}' if place else 'outside the project'}"
 
 
 @program

@@ -1,11 +1,8 @@
-"""What ends a run before its time: Ctrl-C and SIGTERM, wherever in it they come, and being killed.
+"""What ends a run before its time: Ctrl-C and SIGTERM, wherever they come, and being killed.
 
-Python raises the first two as an exception in whatever is under way. What is called back from C (the validators that
-are built while modules are loaded, `__set_name__`, finalizers) turns that into another exception, or drops it. So it is
-noted, too, and asked for where there is time to stop.
-
-Where `gates` is killed and cannot clean up, a child does that outlives it by a moment. It is run by the path of this
-file, and imports what it needs only when it is needed: starting it costs a run next to nothing.
+What is called back from C (validators of modules that are loaded, `__set_name__`, finalizers) turns the exception of a
+signal into another, or drops it: it is noted, too. Where `gates` is killed, a child cleans up. It is run by the path of
+this file, and imports what it needs only when it is needed: starting it costs a run next to nothing.
 """
 
 import os
@@ -26,10 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import psutil
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MOST_S = 5.0  # that killing takes
-
-
 _come: list[int] = []  # which of the two have come
 _holding: list[bool] = []  # one for each part of the work that neither may break off
 
@@ -41,7 +35,7 @@ class Interrupted(KeyboardInterrupt):
 def listen() -> None:
     """Take up both signals; one that the shell wants ignored stays so."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, every child would seem to end with code 0
-    for number in SIGNALS:
+    for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
 
@@ -90,9 +84,8 @@ _guarded: list[Path] = []  # the folder of this process that a guardian watches
 def guarded_folder() -> Iterator[Path]:
     """Yield a fresh folder that is gone afterwards, with every process started meanwhile, even if this one is killed.
 
-    The guardian reads a pipe that only this process can write to. Its end without a last word means that this process
-    is dead. Processes are told by a mark in their environment, which they inherit. A folder within a folder lies beside
-    it, and needs no guardian of its own.
+    The guardian reads a pipe: its end without a last word means that this process is dead. Processes are told by a mark
+    in their environment. A folder within a folder lies beside it, and needs no guardian of its own.
     """
     token = secrets.token_hex(16)
     if _guarded:
@@ -141,7 +134,6 @@ def remove(folder: Path) -> None:
 
 
 def _watch() -> None:
-    """Wait for the end of the pipe, and clean up unless that was done."""
     if sys.stdin.buffer.read() == DONE:
         return
     token, folder = sys.argv[1], Path(sys.argv[2])

@@ -1,11 +1,4 @@
-"""Imports modules of the tested project one by one, and tells of each what came of it.
-
-    python -m gates_probe.importing QUESTION
-    python -m gates_probe.importing:about
-
-What modules import from others (torch takes seconds) is loaded once; each module is imported in a fork of its own, so
-that none leans on what another of the project has loaded.
-"""
+"""Imports each module of the project in a fork of its own; what they all need, such as torch, is loaded once."""
 
 import contextlib
 import gc
@@ -43,7 +36,6 @@ def main(question: dict[str, Any], tell: Teller) -> None:
 
 
 def _import(tell: Teller, module: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Import a module in a fork that tells what came of it, or tell that it did not."""
     code = in_fork(tell, lambda: tell("module", **module, **_alone(module, asked)), asked["root"], asked["each_s"])
     if code != DONE:
         why = f"no end: killed by {signal.Signals(-code).name}" if code < 0 else f"no end: it exited with code {code}"
@@ -64,11 +56,7 @@ def _alone(module: dict[str, Any], asked: dict[str, Any]) -> Facts:
 
 
 def _ended(error: BaseException, told: str, own: list[str]) -> tuple[str, str]:
-    """Return how an import that raised ended, and that in words.
-
-    A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
-    that raises an error by its own will, or that speaks of its surroundings, is left aside.
-    """
+    """Return how an import that raised ended, and why: a defect, or unknown where it refuses or lacks something."""
     needs = "was not imported: it needs {}, which is not here"
     broken = "failed", f"does not import by itself: {told}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -93,15 +81,18 @@ PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypot
 
 def about() -> None:
     """Tell what this interpreter has: versions of what the gates use, and the devices that torch sees."""
-    told: dict[str, object] = {"python": platform.python_version(), "implementation": sys.implementation.name}
     versions = {}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-    told["versions"] = versions
     clocks = {name: time.get_clock_info(name) for name in ("perf_counter", "process_time")}
-    told["clocks"] = {name: [clock.implementation, clock.resolution] for name, clock in clocks.items()}
-    told["devices"] = ["cpu"]
+    told: dict[str, object] = {
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "versions": versions,
+        "clocks": {name: [clock.implementation, clock.resolution] for name, clock in clocks.items()},
+        "devices": ["cpu"],
+    }
     if "torch" in versions:
         try:
             torch = importlib.import_module("torch")

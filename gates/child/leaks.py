@@ -1,9 +1,4 @@
-"""Calls one callable of the tested project once an epoch and tells after each how much memory is still held.
-
-    python -m gates_probe.leaks QUESTION
-
-Where that keeps growing, a run of its own tells where it was allocated.
-"""
+"""Calls one callable of the project once an epoch; tells how much memory is held after each, or what allocated it."""
 
 import functools
 import gc
@@ -85,10 +80,7 @@ def _measured(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
 
 
 def _located(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
-    """Tell which lines of the project allocate what each epoch keeps, most first.
-
-    Torch writes down where each node of a graph is made, which Python allocates.
-    """
+    """Tell which lines of the project allocate what each epoch keeps, nodes of graphs too, most first."""
     places = Places(question["root"])
     for _ in range(question["warm"]):
         epochs.run()

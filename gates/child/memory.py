@@ -23,10 +23,7 @@ def trim() -> None:
 
 
 def private_bytes() -> int | None:
-    """Return the bytes that this process has written, in memory or swapped out, or `None` where nothing says.
-
-    Pages that it shares with workers that it forked are counted, too: else each would seem new when it is written to.
-    """
+    """Return the bytes that this process has written, those that its forks share too, or `None` where nothing says."""
     kinds = ("Anonymous:", "Pss_Shmem:", "Swap:")
     with suppress(OSError), open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
         sizes = [int(line.split()[1]) for line in file if line.startswith(kinds)]
@@ -185,6 +182,5 @@ class Rungs:
         return told[:MOST_NAMED]
 
     def _objects(self) -> Iterator[object]:
-        """Yield all objects that may matter."""
         yield from (each for ref in self._old if (each := ref()) is not None)
         yield from get_objects()

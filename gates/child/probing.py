@@ -32,8 +32,7 @@ Moved = tuple[Path, Path]
 class Probed(Model):
     """What a program told, how it ended, and what went wrong, if anything did.
 
-    `foreign` counts the lines of its journal that are somebody else's. `problem` is what it told of, or why it was not
-    heard, `error` the exception that ended it; `place` is where either was.
+    `foreign` counts the lines of its journal that are somebody else's, `problem` is why it was not heard.
     """
 
     process: ProcessRun | None = None
@@ -113,10 +112,7 @@ class Probe:
 
 
 class Question:
-    """What a program is asked, in a file that it removes, with a secret that seals its answer in a journal.
-
-    The file lies in a folder of its own, which is gone when the program has ended.
-    """
+    """What a program is asked, in a file in a folder of its own, with a secret that seals its answers in a journal."""
 
     def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
         self.secret = secrets.token_hex(16)
@@ -201,10 +197,9 @@ def crash_of(text: str, context: Context) -> Crash | None:
     last = text.rpartition(HEAD)[2]
     location, function = None, ""
     for match in reversed(list(FRAME.finditer(last))):
-        path = Path(match["path"])
-        absolute = path if path.is_absolute() else context.root / path
-        if int(match["line"]) and is_ours(absolute, context):
-            location = Location(path=context.shown(absolute), line=int(match["line"]))
+        path = context.root / match["path"]  # which may be absolute
+        if int(match["line"]) and is_ours(path, context):
+            location = Location(path=context.shown(path), line=int(match["line"]))
             function = (match["name"] or "").strip()
             break
     return Crash(_error(last), location, function)
@@ -225,9 +220,10 @@ def is_ours(path: Path, context: Context) -> bool:
 
 def advice_on(error: str) -> str:
     """Return what to do about a module that is not there, or nothing where an error says nothing of one."""
+    there = "for the interpreter that runs the project's code"
     if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", error):
         plugin = "pytest-json-report" if "--json-report" in error else f"the pytest plugin that has {unknown[1]}"
-        return f"Install {plugin} for the interpreter that runs the project's code, or name one by --python."
+        return f"Install {plugin} {there}, or name one by --python."
     found = re.search(r"No module named '?([^'.\s]+)(?:\.([^'\s]+))?", error)
     if found is None:
         return ""
@@ -235,11 +231,7 @@ def advice_on(error: str) -> str:
         what = f"There is {found[1]}, and no {found[2]} in it"
         return f"{what}: fix the import, add the module, or install a version that has it."
     if found[1] == "pytest":
-        return (
-            "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "
-            "by --python."
-        )
-    return (
-        f"The interpreter that runs the project's code has no {found[1]}: install it there (the project itself: "
-        "`pip install -e .`), or name one that has it by --python. If there is no such module, fix the import."
-    )
+        return f"Install pytest and pytest-json-report {there}, or name another by --python."
+    lacks = f"The interpreter that runs the project's code has no {found[1]}: install it there"
+    remedy = "`pip install -e .`), or name one that has it by --python. If there is no such module, fix the import."
+    return f"{lacks} (the project itself: {remedy}"

@@ -38,8 +38,7 @@ class Stream(Model):
 class ProcessRun(Model):
     """How a process ended. `exit_code` is `None` when a signal or the time limit ended it.
 
-    `peak_memory_bytes` is the most that one process of its family held, as far as the family was waited for; what
-    this process held when it started the child is its least value.
+    `peak_memory_bytes` is the most that one process of its family held, and at least what this one held at its start.
     """
 
     argv: tuple[str, ...]
@@ -88,10 +87,9 @@ class ProcessRun(Model):
 def run(
     argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None
 ) -> ProcessRun:
-    """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
+    """Run a command to its end; both streams are kept, bounded, beside `log`. Raises `OSError` where it cannot start.
 
-    The process and everything that it starts are gone when this returns or raises, but for what clears its environment
-    and leaves its group. Raises `OSError` where the command cannot be started.
+    What it started is gone when this returns or raises, but for what clears its environment and leaves its group.
     """
     with running(argv, cwd=cwd, log=log, env=env) as started:
         started.wait(timeout_s)
@@ -100,12 +98,7 @@ def run(
 
 @contextmanager
 def running(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    log: Path,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
+    argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
 ) -> Iterator["Running"]:
     """Start a command; when the context is left, it and everything that it started are gone."""
     started = None
@@ -251,7 +244,6 @@ class _Reader:
                 del self._tail[:-KEPT]
 
     def close(self) -> None:
-        """Wait for the end of the stream, briefly, and write what was kept."""
         self._thread.join(GRACE_S)
         self._pipe.close()  # where somebody still holds its other end, the thread ends with its next read
         left_out = self._size - len(self._tail)

@@ -1,15 +1,9 @@
-"""Makes a step of the tested project at several sizes, and tells what each takes.
-
-    python -m gates_probe.scaling QUESTION
-
-The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
-another left behind.
-"""
+"""Makes a step of the tested project at several sizes, each start in a fork of its own, and tells what each takes."""
 
 import gc
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from cProfile import Profile
 from functools import partial
 from random import Random
@@ -56,11 +50,11 @@ def calls_of(make: Callable[[], Step]) -> float:
 def main(question: dict[str, Any], tell: Teller) -> None:
     """Measure the step, each start in a fork."""
     until = time.monotonic() + question["seconds"]
-    sizing = Sizing(question, tell)
+    make = found(question["call"])
     for start in range(question["restarts"]):
         if time.monotonic() > until:
             break
-        code = in_fork(tell, partial(sizing.measured, start), question["root"])
+        code = in_fork(tell, partial(_measured, question, tell, make, start), question["root"])
         if code <= 0:
             how = f"was killed by {signal.Signals(-code).name}" if code else "ended by itself"
             tell("problem", what=f"it {how}", place=None)
@@ -68,40 +62,32 @@ def main(question: dict[str, Any], tell: Teller) -> None:
             break
 
 
-class Sizing:
-    """The step at each size, and what is told of it."""
+def _measured(asked: dict[str, Any], tell: Teller, make: Callable[..., object], start: int) -> None:
+    """Tell what is measured of the step at each size, in one start."""
 
-    def __init__(self, question: dict[str, Any], tell: Teller) -> None:
-        self._question, self._tell = question, tell
-        self._sizes, self._of = question["sizes"], question["of"]
-        self._make = found(question["call"])
+    def step(size: int) -> Step:
+        return as_step(make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size}))
 
-    def step(self, size: int) -> Step:
-        """Return the step at a size."""
-        asked = self._question
-        return as_step(self._make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size}))
+    steps = [partial(step, size) for size in asked["sizes"]]
+    if asked["of"] in CLOCKS:
+        _timed(asked, tell, steps, start)
+        return
+    called(steps[0]())  # what is loaded or made once is no part of a step
+    measure = peak_of if asked["of"] == "peak_memory_bytes" else calls_of
+    tell("round", restart=start, values=[measure(each) for each in steps])
 
-    def measured(self, start: int) -> None:
-        """Tell what is measured at each size, in one start."""
-        if self._of in CLOCKS:
-            self._timed(start)
-            return
-        called(self.step(self._sizes[0]))  # what is loaded or made once is no part of a step
-        measure = peak_of if self._of == "peak_memory_bytes" else calls_of
-        values = [measure(partial(self.step, size)) for size in self._sizes]
-        self._tell("round", restart=start, values=values)
 
-    def _timed(self, start: int) -> None:
-        """Tell of rounds, in each of which every size is timed once, in an order of its own."""
-        until = time.monotonic() + self._question["budget_s"] / self._question["restarts"]
-        workers = [Worker(partial(self.step, size), self._question["threads"]) for size in self._sizes]
-        # so many steps are timed together that a clock can tell
-        counts = [max(1, min(10_000, round(SEGMENT_S / max(one.run(1, WARM)["wall_s"], 1e-7)))) for one in workers]
-        self._tell("device", type=workers[-1].hello()["device"]["type"])
-        shuffle, order = Random(start).shuffle, [*range(len(workers))]  # noqa: S311  # one of our own
-        for done in range(MOST):
-            if done >= LEAST and time.monotonic() > until:
-                break
-            shuffle(order)
-            took = {i: workers[i].run(counts[i], 1)[CLOCKS[self._of]] / counts[i] for i in order}
-            self._tell("round", restart=start, values=[took[i] for i in range(len(workers))])
+def _timed(asked: dict[str, Any], tell: Teller, steps: Sequence[Callable[[], Step]], start: int) -> None:
+    """Tell of rounds, in each of which every size is timed once, in an order of its own."""
+    until = time.monotonic() + asked["budget_s"] / asked["restarts"]
+    workers = [Worker(make, asked["threads"]) for make in steps]
+    # so many steps are timed together that a clock can tell
+    counts = [max(1, min(10_000, round(SEGMENT_S / max(one.run(1, WARM)["wall_s"], 1e-7)))) for one in workers]
+    tell("device", type=workers[-1].hello()["device"]["type"])
+    shuffle, order = Random(start).shuffle, [*range(len(workers))]  # noqa: S311  # one of our own
+    for done in range(MOST):
+        if done >= LEAST and time.monotonic() > until:
+            break
+        shuffle(order)
+        took = {i: workers[i].run(counts[i], 1)[CLOCKS[asked["of"]]] / counts[i] for i in order}
+        tell("round", restart=start, values=[took[i] for i in range(len(workers))])

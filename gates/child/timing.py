@@ -1,7 +1,5 @@
 """Times commands from their start to their end, and tells how they, or the processes of other arms, ended.
 
-    python -m gates_probe.timing '{"orders": 8, "ends": 9}'
-
 It imports next to nothing: what this process holds is the least that a command which it starts seems to hold.
 """
 
@@ -70,7 +68,6 @@ def started(key: str, arm: Told, ends: int) -> int:
 
 
 def _tell_end(ends: int, key: str, begun: float, status: int, usage: resource.struct_rusage) -> None:
-    """Tell how the process of an arm ended, and what it used."""
     took = {"wall_s": perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
     unit = 1 if sys.platform == "darwin" else 1024
     code = os.waitstatus_to_exitcode(status)

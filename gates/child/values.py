@@ -1,8 +1,7 @@
 """Values written down as JSON, each in a form of its own, and compared within a tolerance.
 
-Numbers, text, lists and `None` are themselves. Everything else is a mapping with its form under FORM: `float` (NaN,
-infinities), `dict` (also the fields of an object, with its type), `set`, `enum`, `array` (tensors) and `text` (dates,
-paths, bytes, and the `repr` of what has no parts).
+All but numbers, text, lists and `None` are mappings with their form under FORM: `float` (NaN, infinities), `dict` (also
+the fields of an object), `set`, `enum`, `array`, and `text` (dates, paths, bytes, the `repr` of what has no parts).
 """
 
 import dataclasses
@@ -52,8 +51,6 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
 
 
 class _Writer:
-    """Writes one value, and counts its parts."""
-
     def __init__(self, array: Callable[[Any], object] | None) -> None:
         self._parts, self._array = 0, array
 
@@ -114,7 +111,6 @@ def _as_text(value: object, text: str) -> dict[str, str]:
 
 
 def _fields(value: Any) -> Iterable[str] | None:  # noqa: ANN401  # anything
-    """Return the names of the fields that the type of a record declares."""
     kind = type(value)
     if dataclasses.is_dataclass(kind):
         return [field.name for field in dataclasses.fields(kind)]
@@ -183,12 +179,10 @@ class Unseen(str):
 def differences(
     expected: object, actual: object, *, tolerance: float | None = None, relative: float | None = None
 ) -> list[str]:
-    """Return each place where a value is not what was expected, in words; nothing where it is.
+    """Return each place where a value is not what was expected, in words; `Unseen` where nothing can be compared.
 
-    Without a tolerance, whole numbers must be equal, and floating-point numbers to nine digits (six in float32, fewer
-    in narrower types). A list is like a tuple, a set or an array of the same items, a mapping like a record with the
-    same fields; a truth value is like no number.
-    Where nothing of a value can be compared, that is told as `Unseen`.
+    Without a tolerance, floating-point numbers must be equal to nine digits (six in float32, fewer in narrower types).
+    A list is like a tuple, set or array of the same items, a mapping like a record; a truth value is like no number.
     """
     return [*_Comparison(tolerance, relative).unlike(expected, actual, "", DOUBLE)]
 

@@ -22,14 +22,12 @@ def is_hollow(node: Function | ast.ClassDef) -> bool:
 
 
 def is_stub(node: ast.stmt) -> bool:
-    """Return whether a definition implements nothing: `pass`, `...`, a text, a refusal or `return None` alone.
-
-    A class is one where it extends nothing and holds nothing but such; what an unknown decorator is put on is none.
-    """
+    """Return whether a definition is `pass`, `...`, a text, a refusal or `return None` alone, or a class of such."""
     if isinstance(node, Function):
         return is_plain(node) and does_nothing(node)
     if isinstance(node, ast.ClassDef):
-        bare = all(last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
+        bare = all(last_name(base) in EMPTY_BASES for base in node.bases)
+        bare &= all(word.arg == "metaclass" and last_name(word.value) == "ABCMeta" for word in node.keywords)
         return is_plain(node) and bare and all(map(is_stub, _members(node)))
     return False
 
@@ -64,9 +62,8 @@ def stands_for_nothing(value: ast.expr) -> bool:
 def _told(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that are neither a text, nor `...`, nor `pass`."""
     for node in body:
-        if isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            continue
-        yield node
+        if not isinstance(node, ast.Pass) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            yield node
 
 
 def does_nothing(node: Function) -> bool:
@@ -90,10 +87,6 @@ def _members(node: ast.ClassDef) -> Iterator[ast.stmt]:
             yield inner
 
 
-def _keywords(node: ast.ClassDef) -> list[ast.keyword]:
-    return [word for word in node.keywords if not (word.arg == "metaclass" and last_name(word.value) == "ABCMeta")]
-
-
 def is_plain(node: Function | ast.ClassDef) -> bool:
     """Return whether no decorator may make of a definition something else than what is written."""
     return _decorators(node) <= PLAIN
@@ -113,8 +106,7 @@ def last_name(node: ast.expr) -> str:
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
     """Return the live statement that gives a name its meaning: a definition before an assignment before an import.
 
-    A name has none that is deleted, or in the end set to `None` or defined to do nothing (see `stub_of`); in a `try`
-    or `if` with a fallback the definition that does something counts. What is given another value below is that.
+    None where it is deleted or stands for nothing in the end (see `stub_of`); of fallbacks the one that does something.
     """
     found = _meanings(body, name)
     node = found.get("definition")
@@ -194,28 +186,19 @@ def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Imp
 
 
 def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stmt]:
-    """Return what else may give a name its meaning than a statement that does: other definitions, aliases, imports.
-
-    What stands above a plain definition that is made in any case is replaced by it.
-    """
+    """Return what else may give a name its meaning, but for what a plain definition below it replaces in any case."""
     final = isinstance(node, Definition) and is_plain(node) and any(one is node for one in _settled(body))
     kinds = {"definition", "assignment", "import"}
-    return [
-        one
-        for one in live_statements(body)
-        if one is not node and _meaning(one, name, body) in kinds and not (final and one.lineno < node.lineno)
-    ]
+    ways = (one for one in live_statements(body) if _meaning(one, name, body) in kinds)
+    return [one for one in ways if one is not node and not (final and one.lineno < node.lineno)]
 
 
 def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
     """Return the setter and deleter of a property."""
     if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
         return []
-    return [
-        one
-        for one in live_statements(body)
-        if isinstance(one, ast.FunctionDef) and one.name == node.name and is_accessor(one)
-    ]
+    same = (one for one in live_statements(body) if isinstance(one, ast.FunctionDef) and one.name == node.name)
+    return [one for one in same if is_accessor(one)]
 
 
 def is_exported(body: list[ast.stmt], name: str) -> bool:

@@ -15,10 +15,7 @@ LOOKS_UP = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_
 
 
 def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: Project) -> set[int]:
-    """Return the lines of live code in some statements where a name does something; a mere mention is no use.
-
-    A name may be written as the module writes it, or in full.
-    """
+    """Return the lines of live code where a name, in full or not, does something; a mere mention is no use."""
     first, dot, rest = name.partition(".")
     called = program.scope_of(module.tree, module).dotted(ast.Name(first))
     wanted = {program.canonical(f"{top}{dot}{rest}", module) for top in (first, called)}
@@ -91,7 +88,6 @@ def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
 
 
 def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
-    """Return the method that sets an attribute of the instance."""
     for method in node.body:
         for inner in live_nodes(method) if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) else ():
             if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:

@@ -5,7 +5,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from gates.code.syntax import SourceModule, Unparsed, content, parse
-from gates.project.files import files_of
+from gates.project.files import files_of, package_root
 from gates.task.task import Task
 
 KEPT = 2000  # modules that are held at a time, for all that read them in one process
@@ -78,9 +78,7 @@ class ModuleFiles:
 def _roots(task: Task, sources: Sources) -> Iterator[Path]:
     root = sources.root
     roots = [root, root / "src"]
-    for path in task.implementation:
-        folder = root / path if (root / path).is_dir() else (root / path).parent
-        while sources.is_file(folder / "__init__.py"):
-            folder = folder.parent
+    for path in (root / each for each in task.implementation):
+        folder = package_root(path / "__init__.py" if path.is_dir() else path)
         roots += [folder, folder.parent] if folder != root else []
     yield from (found for found in dict.fromkeys(roots) if found.is_relative_to(root))

@@ -33,10 +33,7 @@ class Use(Model):
 
 
 class SymbolTrace(Model):
-    """A symbol and the lines that it resolves to, or why it does not; `others` are those that another run may take.
-
-    A `promise` is a definition that does nothing, which may be all that is asked of it.
-    """
+    """A symbol and its lines, or why there are none; `others` another run may take, of a `promise` nothing is done."""
 
     symbol: str
     wanted: tuple[str, ...]
@@ -66,26 +63,13 @@ class Resolver:
     """Finds the symbols of a task; each module is parsed once."""
 
     def __init__(self, task: Task, sources: Sources) -> None:
-        self._sources = sources
+        self._sources, self.root, self.shown = sources, sources.root, sources.shown
         self._implementation = task.implementation
         self._modules = ModuleFiles(task, sources)
 
     def module(self, path: Path) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
         return self._sources.module(path, self._modules.package(path))
-
-    @property
-    def root(self) -> Path:
-        """Return the project's folder."""
-        return self._sources.root
-
-    def module_name(self, path: Path) -> str:
-        """Return the dotted name by which the project imports a file."""
-        return self._modules.name(path)
-
-    def shown(self, path: Path) -> str:
-        """Return a path as reports name it."""
-        return self._sources.shown(path)
 
     def read(self) -> tuple[dict[Path, SourceModule], tuple[str, ...]]:
         """Return the files of the implementation that can be parsed, and what is wrong with the others."""
@@ -130,7 +114,6 @@ class Resolver:
 
     @cached_property
     def _program(self) -> Project:
-        """Return the implementation as a program, in which names are followed."""
         paths = {self.shown(path): path for path in self.python_files()}
 
         def load(shown: str) -> Module | None:
@@ -186,7 +169,7 @@ class Resolver:
         reasons: list[Absent] = []
         for way in ways:
             try:
-                found += self._by(module_name, module, path, way, names, hops)
+                found += self._by(module_name, module, way, names, hops)
             except Absent as error:
                 reasons.append(error)
             except Undecided:
@@ -196,10 +179,9 @@ class Resolver:
             raise reasons[0]
         return [one for i, one in enumerate(found) if all(one[1] is not other[1] for other in found[:i])]
 
-    def _by(
-        self, module_name: str, module: SourceModule, path: Path, node: ast.stmt, names: list[str], hops: int
-    ) -> list[Found]:
+    def _by(self, module_name: str, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> list[Found]:
         """Follow one statement that gives a name its meaning."""
+        path = self.root / module.path
         if isinstance(node, Import):
             return self._imported(module, path, node, names, hops)
         if renamed := self._renamed(module_name, module, node, names, hops):
@@ -284,14 +266,13 @@ class Resolver:
     ) -> list[Found]:
         """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
         full, bases = ".".join(names[: depth + 1]), [*bases_of(node)]
-        own, unseen = self._modules.name(self.root / module.path), False
+        own, unseen, nothing = self._modules.name(self.root / module.path), False, (module, ast.Pass())
         for base in bases if hops < MAX_HOPS else [[]]:
             try:
-                above, cls = self._find(own, base, hops + 1)[0] if base else (module, node.body[0])
-                if not isinstance(cls, ast.ClassDef):
-                    unseen = True
-                    continue
+                above, cls = self._find(own, base, hops + 1)[0] if base else nothing
             except (Absent, Undecided):
+                above, cls = nothing
+            if not isinstance(cls, ast.ClassDef):
                 unseen = True
                 continue
             try:
@@ -309,13 +290,8 @@ class Resolver:
 def refuse_unknown_names(task: Task, root: Path) -> None:
     """Raise `UsageError` where a binding asks for the use of a name of which there is nothing, as far as is known."""
     resolver = Resolver(task, Sources(root))
-    wrong = [
-        f"{task.place(binding)}: {why}"
-        for criterion in task.criteria
-        for binding in criterion.code
-        for why in resolver.no_such(binding)
-    ]
-    if wrong:
+    bindings = (binding for criterion in task.criteria for binding in criterion.code)
+    if wrong := [f"{task.place(binding)}: {why}" for binding in bindings for why in resolver.no_such(binding)]:
         raise UsageError("\n".join(wrong))
 
 
@@ -335,7 +311,6 @@ def _near(name: str, known: set[str]) -> str:
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
-    """Say of a name that it stands for nothing."""
     defined = isinstance(stub, Definition)
     kind = "its body does nothing" if defined else "it is set to what does nothing"
     idle = defined and not meanings.refuses(stub)

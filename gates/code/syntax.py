@@ -44,13 +44,10 @@ class SourceModule:
 
     def dotted(self, node: ast.expr) -> str | None:
         """Return the full dotted name of `a.b.c`, imports resolved; `None` for anything else."""
-        parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name):
-            return None
-        return ".".join([self.aliases.get(node.id, node.id), *reversed(parts)])
+        if isinstance(node, ast.Attribute):
+            owner = self.dotted(node.value)
+            return owner and f"{owner}.{node.attr}"
+        return self.aliases.get(node.id, node.id) if isinstance(node, ast.Name) else None
 
 
 def content(path: Path) -> bytes | str:
@@ -74,7 +71,7 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the compiler warns of is no concern here
             tree = ast.parse(text, filename=path)
-        return SourceModule(path, tree, dict(_aliases(tree, package)))
+        return SourceModule(path, tree, dict(pair for node in blocks(tree) for pair in imported(node, package)))
     except SyntaxError as error:
         column = f":{error.offset}" if error.lineno and error.offset else ""
         raise Unparsed(f"{path}:{error.lineno or 1}{column}: {error.msg}") from error
@@ -153,7 +150,7 @@ def _dead_fields(node: ast.AST) -> set[str]:
         empty = any(constant_truth(part) is False for each in node.generators for part in (each.iter, *each.ifs))
         return {"elt", "key", "value"} if empty else set()
     if not isinstance(node, Choice):
-        return {"body"} if isinstance(node, ast.For) and never_loops(node) else set()
+        return {"body"} if isinstance(node, ast.For) and _never_loops(node.iter) else set()
     truth = constant_truth(node.test)
     if truth is False:
         return {"body"}
@@ -238,12 +235,11 @@ def constant_truth(test: ast.expr) -> bool | None:
     return NAMED_TRUTHS.get(name)
 
 
-def never_loops(node: ast.stmt) -> bool:
-    """Return whether a loop is over nothing: `for _ in ():`, `for _ in range(0):`, `while False:`."""
-    test = node.test if isinstance(node, ast.While) else node.iter if isinstance(node, ast.For) else None
-    if isinstance(test, ast.Call):
-        return ast.unparse(test) == "range(0)" if test.args else False
-    return test is not None and constant_truth(test) is False
+def _never_loops(over: ast.expr) -> bool:
+    """Return whether a loop is over nothing: `for _ in ():`, `for _ in range(0):`."""
+    if isinstance(over, ast.Call):
+        return bool(over.args) and ast.unparse(over) == "range(0)"
+    return constant_truth(over) is False
 
 
 def blocks(tree: ast.AST) -> Iterator[ast.AST]:
@@ -258,15 +254,15 @@ def blocks(tree: ast.AST) -> Iterator[ast.AST]:
             return
 
 
-def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
-    for node in blocks(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                short = alias.asname or alias.name.split(".")[0]
-                yield short, alias.name if alias.asname else short
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
+def imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """Yield each name that an import gives, with what that is called in full."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            short = alias.asname or alias.name.split(".")[0]
+            yield short, alias.name if alias.asname else short
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
 
 
 def origin(node: ast.ImportFrom, package: str) -> str:

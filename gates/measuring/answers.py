@@ -30,8 +30,7 @@ NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decid
 class Answer:
     """What the samples say to one measure: the number where there is one, or else the problem.
 
-    `rule` tells what decides: the number, that it is not believed, or earlier attempts. `clock` is the metric that
-    answered in the place of the one asked for, `remedy` what to do where it is not what is done about noise.
+    `rule` tells what decides, `clock` is the metric that answered in another's place, `remedy` what to do.
     """
 
     outcome: Outcome
@@ -97,10 +96,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
 
 
 def metric_of(measure: Measure, run: MeasurementRun) -> str:
-    """Return the metric that answers a measure: CPU time in the place of wall time, where the task allows it.
-
-    Only in a comparison: what a person waits for is no CPU time. Only on a CPU: that of the host is no device's.
-    """
+    """Return the metric that answers: CPU time in the place of wall time, where the task allows it, to compare CPUs."""
     taken, instead, samples = run.taken, fitness.CPU_TIME.get(measure.of, ""), samples_of(run)
     compared = measure.kind in {"ratio", "reduction"} and samples.device.type == "cpu"
     if taken is None or instead not in samples.metrics or taken.clock == "wall" or not compared:
@@ -139,13 +135,9 @@ def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
     if not interval.is_clocked(measure.of, metric.unit):
         return seen
-    arms = [metric.arms[arm] for arm in measure.arms]
-    if measure.kind in {"ratio", "reduction"}:
-        off = sum(fitness.rounding(values) / 2 / statistics.median(values) for values in arms)
-        scale = seen.value if measure.kind == "ratio" else 1 - seen.value
-        off *= abs(scale)
-    else:
-        off = sum(fitness.rounding(values) / 2 for values in arms)
+    scale = {"ratio": seen.value, "reduction": 1 - seen.value}.get(measure.kind)
+    halves = [(fitness.rounding(values) / 2, values) for values in (metric.arms[arm] for arm in measure.arms)]
+    off = sum(half if scale is None else abs(scale) * half / statistics.median(values) for half, values in halves)
     return replace(seen, low=seen.low - off, high=seen.high + off)
 
 
@@ -165,18 +157,14 @@ def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, .
 
 
 def few_starts(run: MeasurementRun) -> str:
-    """Return why nothing is decided yet: too few starts of the processes to see how they differ, though more were due.
-
-    A task may ask for fewer than it takes to see that; then its interval is that of the steps alone.
-    """
+    """Return why nothing is decided yet: fewer starts, though more were due, than it takes to see how they differ."""
     taken = run.taken
     if taken is None or not taken.restarts:
         return ""
     starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier if not one.unfit)
-    if starts >= min(interval.LEAST_RESTARTS, taken.planned_starts):
-        return ""
     often = "once" if starts == 1 else f"{starts} times"
-    return f"its processes were started only {often}, which does not show how they differ"
+    few = starts < min(interval.LEAST_RESTARTS, taken.planned_starts)
+    return f"its processes were started only {often}, which does not show how they differ" if few else ""
 
 
 def outcome(measure: Measure, run: MeasurementRun | None, alpha: float = ALPHA) -> Outcome:
@@ -215,6 +203,5 @@ def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
         i for i in family if i not in failed and criteria[i](alpha / (len(family) - len(failed))) is Outcome.FAILED
     ]:
         failed += more
-    return [
-        Outcome.UNKNOWN if outcome is Outcome.FAILED and i not in failed else outcome for i, outcome in enumerate(plain)
-    ]
+    unsure = {i for i, outcome in enumerate(plain) if outcome is Outcome.FAILED}.difference(failed)
+    return [Outcome.UNKNOWN if i in unsure else outcome for i, outcome in enumerate(plain)]

@@ -32,10 +32,7 @@ Told = dict[str, Any]
 
 @dataclass(frozen=True)
 class Launch:
-    """How the process of an arm is started: its command, what it adds to the environment, and where.
-
-    `asked` is what our own worker is asked for, where the arm is a call.
-    """
+    """How the process of an arm is started; `asked` is what our own worker is asked for, where the arm is a call."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -162,15 +159,16 @@ class Bench:
             theirs += [orders, answers]
             arms[name] = {**launch.order, "asked": launch.asked, "orders": orders, "answers": answers}
             self._closed_with_it(told, heard)
-        python, env, module = (first.argv[0], first.env, first.module) if shared else (sys.executable, {}, "")
-        start = self._started(python, "arms", {"module": module, "arms": arms}, theirs, env, first.cwd)
+        like = first if shared else Launch((sys.executable,), first.cwd)
+        start = self._started("arms", {"module": like.module, "arms": arms}, theirs, like)
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
         if self._commands is None:
             theirs, told = os.pipe()
-            self._commands = told, self._started(sys.executable, "timing", {"orders": theirs}, [theirs])
+            like = Launch((sys.executable,), self._folder)
+            self._commands = told, self._started("timing", {"orders": theirs}, [theirs], like)
             self._closed_with_it(told)
         told, start = self._commands
         start.told.pop(name, None)
@@ -185,23 +183,15 @@ class Bench:
             raise ArmFailed(f"{name}: the clock says that it took {ended.wall_s:g} s, expected above 0")
         return ended
 
-    def _started(
-        self,
-        python: str,
-        program: str,
-        asked: Told,
-        theirs: list[int],
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-    ) -> Start:
+    def _started(self, program: str, asked: Told, theirs: list[int], like: Launch) -> Start:
         """Start what starts arms; the ends of pipes that are its own are given up."""
         heard, ends = os.pipe()
         self._closed_with_it(heard)
-        argv = command(python, program, json.dumps({**asked, "ends": ends}))
+        argv = command(like.argv[0], program, json.dumps({**asked, "ends": ends}))
         argv[1:1] = ["-I", "-S"] if program == "timing" else []  # it needs the standard library alone
-        folder, log = cwd or self._folder, self._folder / "workers"
+        log = self._folder / "workers"
         try:
-            started = running(argv, cwd=folder, log=log, env=env, pass_fds=(*theirs, ends))
+            started = running(argv, cwd=like.cwd, log=log, env=like.env, pass_fds=(*theirs, ends))
             self._running = self._stack.enter_context(started)
         except OSError as error:
             raise ArmFailed(f"the arms cannot be started: {error.strerror or error}") from error
@@ -272,10 +262,7 @@ class Worker:
 
 
 def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "") -> Launch:
-    """Return how an arm is started: in the first of `paths`, from which it also imports, with so many threads.
-
-    The same arm in another folder, such as the work tree of an earlier revision, is the same call with other paths.
-    """
+    """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths."""
     env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed)}
     filled = arm.model_dump_json(include={"call", "args", "run", "time"}).replace("{device}", device)
     asked = Arm.model_validate_json(filled)

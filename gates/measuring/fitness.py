@@ -33,9 +33,9 @@ def noise(taken: Taken, metric: str = TIMES[0]) -> Estimate | None:
 
 def differing(taken: Taken) -> tuple[str, Outcome]:
     """Return which arm had another result than the first, and what that means; nothing where all had the same."""
-    changing = [arm for arm, digests in taken.digests.items() if len(digests) > 1]
+    changing = next((arm for arm, digests in taken.digests.items() if len(digests) > 1), "")
     if changing or not taken.digests:
-        why = f"the step of {changing[0]} returns now this, now that" if changing else "no arm told its result"
+        why = f"the step of {changing} returns now this, now that" if changing else "no arm told its result"
         return f"{why}: whether the results are the same was not seen", Outcome.UNKNOWN
     for arm, digests in taken.digests.items():
         if digests != taken.digests.get(taken.baseline):
@@ -108,20 +108,16 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
     if measure.kind == "difference" and metric.unit not in COUNTS and len(arms) == 2:
         one, other = arms.values()
         if one == other:
-            yield (
-                f"all {len(one)} pairs of {' and '.join(arms)} are equal to the last digit: this comparison was not "
-                "seen to differ at all; measure what can tell a worse model from a better one"
-            )
+            equal = f"all {len(one)} pairs of {' and '.join(arms)} are equal to the last digit"
+            remedy = "measure what can tell a worse model from a better one"
+            yield f"{equal}: this comparison was not seen to differ at all; {remedy}"
 
 
 def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
-    """Yield in which way times or rates are none that a clock gave."""
     for arm, values in arms.items():
         if min(values) == max(values):
-            yield (
-                f"all {len(values)} samples of {arm} are {values[0]:g} {unit}, which no clock gives; "
-                "write them as they were measured, unrounded"
-            )
+            same = f"all {len(values)} samples of {arm} are {values[0]:g} {unit}, which no clock gives"
+            yield f"{same}; write them as they were measured, unrounded"
         elif _on_a_line(range(len(values)), values):
             yield f"the samples of {arm} go up or down by the same amount each time, which no clock gives"
     if count := _repeated([*zip(*arms.values(), strict=False)]):
@@ -185,10 +181,8 @@ OPPOSITE = {Outcome.PASSED, Outcome.FAILED}
 def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, seen: Estimate) -> Iterator[str]:
     """Yield why what the workers told is not believed: by the gate's clock it is on the other side of the limit.
 
-    The gate sees when it asks and when it is answered. In between lies more than the timed steps: the step that is
-    discarded, and the way of question and answer. Segments of all arms are about as long, so that in a comparison this
-    cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one. CPU
-    time is contradicted by the wall clock: what waits for something else takes none of it.
+    Between its question and the answer lies more than the timed steps. Segments are about as long in all arms, so that
+    this cancels in a comparison; where it does not, work was done outside of what was timed, or the clock is none.
     """
     metric = samples.metrics.get(WALL_TIME.get(name, name))
     on_the_way = statistics.median(taken.whole.get(measure.arms[0]) or (1.0,)) <= ANY_WAY

@@ -8,6 +8,7 @@ come in, all looks share the error.
 
 import itertools
 import math
+import operator
 import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
@@ -53,10 +54,7 @@ class Estimate:
 
 
 def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, alpha: float = 1 - LEVEL) -> Estimate:
-    """Compute a measure from raw samples; raise `NotEnough` with the reason where they do not suffice.
-
-    Where they were looked at while they came in, `design` says how; `alpha` is the error that the interval may have.
-    """
+    """Compute a measure that may err by `alpha`, looked at as a `design` says; raise `NotEnough` with the reason."""
     values = values_of(measure, metric)
     ordered, n = sorted(values), len(values)
     if n < NEEDED:
@@ -112,20 +110,13 @@ def _units_of(metric: str) -> tuple[str, ...]:
 
 def compare(seen: Estimate, sign: str, limit: float) -> Outcome:
     """Let the number decide with its interval: wholly on one side of the limit, or unknown."""
-    if sign == ">=":
-        good, bad = seen.low >= limit, seen.high < limit
-    elif sign == "<=":
-        good, bad = seen.high <= limit, seen.low > limit
-    else:
-        good, bad = seen.high < limit, seen.low >= limit
-    return Outcome.PASSED if good else Outcome.FAILED if bad else Outcome.UNKNOWN
+    met = {">=": operator.ge, "<=": operator.le, "<": operator.lt}[sign]
+    ends = {met(seen.low, limit), met(seen.high, limit)}
+    return Outcome.UNKNOWN if len(ends) > 1 else Outcome.PASSED if True in ends else Outcome.FAILED
 
 
 def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """Return the largest k whose interval still has the level, and the coverage that it really has.
-
-    The sum starts ten standard deviations below the middle, where what is left out is below 1e-22.
-    """
+    """Return the largest k whose interval has the level, and its coverage; the sum leaves out less than 1e-22."""
     first = max(0, n // 2 - FAR * math.isqrt(n))
     log_term = math.lgamma(n + 1) - math.lgamma(first + 1) - math.lgamma(n - first + 1) - n * math.log(2)
     term, below, k = math.exp(log_term), 0.0, first
@@ -140,16 +131,11 @@ MOST = 1_000_000
 
 
 def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None:
-    """Return about how many pairs would settle it at this noise: intervals shrink with the root of the pairs.
-
-    They are counted as a task asks for them, each of which was split into so many.
-    """
+    """Return about how many pairs of the task would settle it at this noise: intervals shrink with their root."""
     limit = measure.bound[1]
     numbers = (seen.value, limit, seen.low, seen.high)
-    if measure.kind == "ratio" and min(numbers) > 0:
-        value, limit, low, high = map(math.log, numbers)
-    else:
-        value, limit, low, high = numbers
+    is_ratio = measure.kind == "ratio" and min(numbers) > 0
+    value, limit, low, high = map(math.log, numbers) if is_ratio else numbers
     reach = value - low if limit < value else high - value
     if value == limit or reach <= 0:
         return None
@@ -164,10 +150,7 @@ FINE, FURTHEST = 1e-6, 10**15  # of a quantile: its steps, and how many there ma
 
 @dataclass(frozen=True)
 class Design:
-    """Pairs that were looked at while they came in: `most` in the last attempt.
-
-    `restarts` tells for each pair which start of the processes it came from.
-    """
+    """Pairs that were looked at while they came in, `most` in the last attempt, and the start that each came from."""
 
     most: int
     restarts: tuple[Hashable, ...] = ()
@@ -184,11 +167,7 @@ class Design:
         return 1 - alpha_of(self.attempt, alpha) / times
 
     def blocks(self, values: list[float]) -> list[list[float]]:
-        """Return the values of each start of the processes, without a last one of which there is less than half.
-
-        Where there are many starts, short ones that follow one another are put together: the median of four values is
-        moved by two that were disturbed, that of eight by four.
-        """
+        """Return the values of each start, without a short last one, many short ones joined: their medians jump."""
         found = by_start(values, self.restarts)
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()

@@ -101,10 +101,10 @@ def _asked(question: str) -> list[str]:
 
 def _throttled() -> float | None:
     for path in THROTTLED:
-        for line in _text(path).splitlines():
-            name, _, value = line.partition(" ")
-            if name in {"throttled_usec", "throttled_time"} and value.strip().isdecimal():
-                return int(value) / (1e6 if name == "throttled_usec" else 1e9)
+        told = dict(line.split(maxsplit=1) for line in _text(path).splitlines() if " " in line)
+        for name, unit in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
+            if told.get(name, "").isdecimal():
+                return int(told[name]) / unit
     return None
 
 

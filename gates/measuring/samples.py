@@ -66,11 +66,7 @@ class Hello(Model):
 
 
 class Ran(Model):
-    """One segment, as the worker timed it; `first_s` is what came before the timed steps, after a switch of arms.
-
-    `passed_s` is the gate's own: what passed between question and answer, the part of the timed steps. Of a command
-    `peak_memory_bytes` is known.
-    """
+    """One segment as the worker timed it, after `first_s`; `passed_s` is the same by the gate's own clock."""
 
     ran: int = Field(ge=1)
     wall_s: float = Field(gt=0)
@@ -160,11 +156,7 @@ TIMES = TypeAdapter(Annotated[list[Annotated[float, Field(strict=True, gt=0, le=
 
 
 def read_times(text: str, form: str) -> dict[str, float]:
-    """Return the median seconds of each benchmark of a file; raise `BadSamples` with the reason where it is no such.
-
-    All values of one run come from one machine state, and in pytest-benchmark from one process: together they are one
-    sample, not many.
-    """
+    """Return the median seconds of each benchmark: a run, of one machine state, is one sample; raise `BadSamples`."""
     told = _parsed(text)
     try:
         named = [*(_pytest_benchmark(told) if form == "pytest-benchmark" else _pyperf(told))]
@@ -185,15 +177,13 @@ def _pytest_benchmark(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
     named = Counter(str(benchmark["name"]) for benchmark in told["benchmarks"])
     for benchmark in told["benchmarks"]:
         stats, name = benchmark["stats"], str(benchmark["name"])
-        values = stats.get("data")
         own = name if named[name] == 1 else str(benchmark.get("fullname", name))
-        yield own, statistics.median(TIMES.validate_python(values if values else [stats["median"]]))
+        yield own, statistics.median(TIMES.validate_python(stats.get("data") or [stats["median"]]))
 
 
 def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    benchmarks, common = told["benchmarks"], told.get("metadata", {})
-    for benchmark in benchmarks:
-        facts = {**common, **benchmark.get("metadata", {})}
+    for benchmark in told["benchmarks"]:
+        facts = {**told.get("metadata", {}), **benchmark.get("metadata", {})}
         if facts.get("unit", "second") != "second":
             continue
         columns = [TIMES.validate_python(run["values"]) for run in benchmark["runs"] if run.get("values")]

@@ -12,7 +12,7 @@ from gates.measuring import machine
 from gates.measuring.bench import START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
 from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
 from gates.measuring.machine import Gpu
-from gates.measuring.samples import Collected, Device, Hello, Ran, Samples
+from gates.measuring.samples import Device, Hello, Ran, Samples
 from gates.measuring.taken import SPLIT, End, Gathered, Taken
 from gates.task.measurement import Measurement
 
@@ -64,18 +64,13 @@ def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
 
 
 def is_copy_due(pairs: int, arms: int, split: int) -> bool:
-    """Return whether the baseline and its copy take their turns after so many pairs: less often where these are short.
-
-    They take them less often where there is one arm, too.
-    """
+    """Return whether the baseline and its copy are due: less often where pairs are short or there is one arm."""
     between = COPIES_APART * (2 if split > 1 or arms == 1 else 1)
     return (pairs - FIRST_COPIES) % between == 0
 
 
 @dataclass
 class _Running:
-    """The processes of one start."""
-
     number: int
     left: int
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -137,8 +132,7 @@ class Session:
 
     def _round(self) -> None:
         """Take one pair: every arm once, forwards in even rounds and backwards in odd ones."""
-        number = self.pairs
-        names = self._plan.names
+        number, names = self.pairs, self._plan.names
         if self._plan.talks:
             self._restart_where_due()
         elif not number:
@@ -184,10 +178,7 @@ class Session:
         return self._left_s < segment_s * (arms + 4 * is_copy_due(self.pairs + 1, arms, self._split))
 
     def _end_block_where_due(self) -> None:
-        """End the processes where a block is over, unless to start them anew takes most of the time that is left.
-
-        As long as there were too few starts to see how they differ, it may take all but that of a round.
-        """
+        """End the processes where a block is over, unless their next start takes most of the time that is left."""
         running = self._running
         if running is None or running.left > 0:
             return
@@ -239,21 +230,20 @@ class Session:
         """Take several short pairs in the place of each, as many as the longest step lets there be."""
         if self._device.type != "cpu" or self._asked.pairs < MANY or len(self._plan.names) == 1:
             return  # a level is that of long segments: what comes with each switch is not its own
-        fitting = int(self._segment_s / (LEAST_STEPS * longest_s))
-        self._split = max(1, min(SPLIT, fitting))
+        self._split = max(1, min(SPLIT, int(self._segment_s / (LEAST_STEPS * longest_s))))
         self._most *= self._split
         self._block *= self._split
 
     def _warm_up(self, worker: Worker) -> float:
         """Take steps until their time settles; return the seconds of one."""
         times: list[float] = []
-        unit, begun, settled = 1, time.monotonic(), False
+        unit, begun = 1, time.monotonic()
         most_s = self._asked.budget_s / (4 * self._asked.restarts * (len(self._plan.names) + 1))
-        while len(times) < MOST_WARMUPS and not settled:
+        while len(times) < MOST_WARMUPS and (len(times) < 3 or time.monotonic() - begun <= most_s):
             times.append(worker.run(unit, discard=0, timeout_s=self._patience).step_s)
             unit = max(1, min(1000, math.ceil(LEAST_UNIT_S / times[-1])))
-            settled = _settled(times)
-            if len(times) >= 3 and time.monotonic() - begun > most_s:
+            before, last = times[-2 * WINDOW : -WINDOW], statistics.median(times[-WINDOW:])
+            if len(before) == WINDOW and abs(last / statistics.median(before) - 1) <= CONVERGED:
                 break
         return min(times[-WINDOW:])
 
@@ -263,21 +253,16 @@ class Session:
             self._most = min(self._most, FIXED)
             self._block = running.left = 2
         if running.round_s * LEAST > self._left_s:
-            needed = running.round_s * LEAST + time.monotonic() - self._began
-            raise ArmFailed(
-                f"{LEAST} pairs take about {needed:.0f} s, the budget is {self._asked.budget_s:g} s; raise budget_s"
-            )
+            needed_s, budget_s = running.round_s * LEAST + time.monotonic() - self._began, self._asked.budget_s
+            raise ArmFailed(f"{LEAST} pairs take about {needed_s:.0f} s, the budget is {budget_s:g} s; raise budget_s")
 
     def _end_processes(self) -> None:
-        """Ask the processes for their memory, and end them."""
         running = self._running
         if running is None or not running.workers:
             return
         if self._device.type == "cuda" and self._gpu is None:
             self._gpu = machine.gpu(len(running.workers))
-        collected: dict[str, Collected] = {
-            name: running.workers[name].collect(timeout_s=self._patience) for name in self._plan.names
-        }
+        collected = {name: running.workers[name].collect(timeout_s=self._patience) for name in self._plan.names}
         ended = {name: worker.stop() for name, worker in running.workers.items()}
         self._bench.end()
         self._got.take_memory(collected, ended)
@@ -315,10 +300,3 @@ class Session:
             "started_s": self._starting_s,
         }
         return samples, Taken.model_validate(told)
-
-
-def _settled(times: list[float]) -> bool:
-    if len(times) < 2 * WINDOW:
-        return False
-    last, before = statistics.median(times[-WINDOW:]), statistics.median(times[-2 * WINDOW : -WINDOW])
-    return abs(last - before) <= CONVERGED * before

@@ -19,10 +19,7 @@ NAME = Path(".gates", "attempts.jsonl")
 
 
 class Attempt(Model):
-    """One attempt to answer a criterion: its samples, and why they are not believed, where they are not.
-
-    `missed` names the measures that failed by it, `drawn` is the digest of times that were handed over.
-    """
+    """One attempt to answer a criterion; `missed` are measures that failed by it, `drawn` digests times handed over."""
 
     key: str
     at: str
@@ -80,12 +77,10 @@ SPLIT = 6  # of a pair on the CPU, where steps are short: noise stays for the wh
 class Taken(Model):
     """How pairs were taken in turn.
 
-    Where steps are short each pair was split into `split` shorter ones: these are what `pairs` and `most` count.
-    `restarts` tells for each pair which start of the processes it came from (none where each pair has processes of its
-    own), `planned_starts` how many were asked for, `copies` the baseline's seconds beside those of a second copy of it
-    (`cpu_copies` its CPU time), `stretch` by arm wall time over CPU time, `whole` by arm what passed by the gate's own
-    clock over what the worker timed of it, `waiting` the share of the time of measuring in which something waited for a
-    processor.
+    Where steps are short each pair was split into `split` ones: these are what `pairs` and `most` count. `restarts`
+    tells for each which start of the processes it came from, `copies` are the baseline's seconds beside its copy's,
+    `stretch` wall over CPU time, `whole` time by the gate's clock over that by the worker's, `waiting` the share of the
+    time in which something waited for a processor.
     """
 
     baseline: str
@@ -124,11 +119,7 @@ COMMANDS = "each command from its start to its end, arms in turn, the first roun
 
 @dataclass
 class Gathered:
-    """What the arms told round by round, as it was told; a round that is not whole is left out.
-
-    `restarts` tells of each round of workers which start of the processes it came from, `copied` is each round of the
-    baseline and its copy, `memory` what each start held, by metric and arm.
-    """
+    """What the arms told in whole rounds; `copied` of the baseline and its copy, `memory` at each start, by metric."""
 
     arms: tuple[str, ...]
     rounds: list[Mapping[str, Ran]] = field(default_factory=list)
@@ -176,21 +167,15 @@ class Gathered:
                 arms = {arm: tuple(values) for arm, values in by_arm.items()}
                 better: Literal["higher", "lower"] = "higher" if unit == "1/s" else "lower"
                 metrics[name] = Metric(unit=unit, direction=better, paired=True, arms=arms)
-        return Samples(
-            schema="gates.samples/1",
-            device=device,
-            environment=dict(environment),
-            settings=dict(settings),
-            timing=STEPS if self.restarts else COMMANDS,
-            metrics=metrics,
-        )
+        told = {"environment": dict(environment), "settings": dict(settings)}
+        timing = STEPS if self.restarts else COMMANDS
+        return Samples(schema="gates.samples/1", device=device, timing=timing, metrics=metrics, **told)
 
     def _by_arm(self, of: Callable[[Ran], float | None]) -> dict[str, list[float]]:
         """Return a number of each arm, round by round, where every round has it."""
         columns = {arm: [of(one[arm]) for one in self.rounds] for arm in self.arms}
-        return {
-            arm: [each for each in found if each is not None] for arm, found in columns.items() if None not in found
-        }
+        whole = ((arm, found) for arm, found in columns.items() if None not in found)
+        return {arm: [each for each in found if each is not None] for arm, found in whole}
 
 
 def digest_of(facts: object) -> str:
@@ -199,11 +184,7 @@ def digest_of(facts: object) -> str:
 
 
 class MeasurementRun(Model):
-    """One measurement on one device: its samples, or the reason why there are none.
-
-    `earlier` are the attempts before it, `ledger_problem` is why they may not be all. `elsewhere` names the bundle of
-    one that was made on another machine.
-    """
+    """One measurement on one device: its samples, or why there are none; `elsewhere` names its bundle, if any."""
 
     id: str
     device: str

@@ -1,7 +1,7 @@
 """Copies of a project: a revision laid out, and the work tree with all that its tests may need.
 
-Nothing is written into the project's repository: a copy has one of its own that borrows the project's objects, so that
-what asks git for a version finds one. No work tree is registered, no index or branch is touched, no hook is run."""
+Nothing is written into the project's repository, no hook is run: a copy has its own, which borrows the objects.
+"""
 
 import os
 import shutil

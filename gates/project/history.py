@@ -1,10 +1,10 @@
 """The project's history, and its work tree beside the base, read through git's plumbing only.
 
-Nothing that a repository configures is run. Revisions and trees are looked up by git; files are read as blobs, so that
-no filter, hook, external diff or file monitor has a say, and nothing is checked out or fetched.
+Nothing that a repository configures is run: files are read as blobs, and nothing is checked out or fetched.
 """
 
 import hashlib
+import io
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
@@ -131,9 +131,8 @@ def ask(root: Path, *words: str, why: str) -> bytes:
     """Return what git says, without its last line's end; raise `EvidenceUnavailable` where it says no."""
     done = run_git(root, *words)
     if done.returncode != 0:
-        raise EvidenceUnavailable(
-            OWNER if b"dubious ownership" in done.stderr else f"{why} ({_last_line(done.stderr)})"
-        )
+        said = f"{why} ({_last_line(done.stderr)})"
+        raise EvidenceUnavailable(OWNER if b"dubious ownership" in done.stderr else said)
     return done.stdout.strip(b"\n")
 
 
@@ -178,23 +177,17 @@ def environment() -> Mapping[str, str]:
 
 def object_name(content: bytes, like: str) -> str:
     """Return the name that git gives a file's content, in the kind of hash that another name is of."""
-    digest = hashlib.sha256() if len(like) == 64 else hashlib.sha1(usedforsecurity=False)
-    digest.update(b"blob %d\0" % len(content) + content)
-    return digest.hexdigest()
+    kind, whole = "sha256" if len(like) == 64 else "sha1", b"blob %d\0" % len(content) + content
+    return hashlib.new(kind, whole, usedforsecurity=False).hexdigest()
 
 
 def _contents(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield object and content from the output of `git cat-file --batch`."""
-    at = 0
-    while at < len(raw):
-        end = raw.index(b"\n", at)
-        words = raw[at:end].split(b" ")
-        if len(words) != 3:
-            at = end + 1
-            continue
-        size = int(words[2])
-        yield words[0].decode(), raw[end + 1 : end + 1 + size]
-        at = end + 2 + size
+    told = io.BytesIO(raw)
+    while line := told.readline():
+        words = line.split()
+        if len(words) == 3:
+            yield words[0].decode(), told.read(int(words[2]))
+            told.read(1)
 
 
 def _last_line(stderr: bytes) -> str:

@@ -1,7 +1,4 @@
-"""The policy of another revision: its task files, settings, rules and templates, laid out as they lie there.
-
-What judges a change must not be what the change says. The code that is judged stays that of the work tree.
-"""
+"""The policy of another revision, laid out as it lies there: what judges a change must not be what the change says."""
 
 import tempfile
 from collections.abc import Iterator

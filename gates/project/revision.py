@@ -76,9 +76,8 @@ def digest_file(path: Path, base: Path) -> FileDigest:
 
 def digest_folder(folder: Path) -> tuple[FileDigest, ...]:
     """Return the digest of every file in a folder, in the order of their paths."""
-    return tuple(
-        digest_file(path, folder) for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()
-    )
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
+    return tuple(digest_file(path, folder) for path in files)
 
 
 def environment(context: Context) -> dict[str, str]:

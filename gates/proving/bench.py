@@ -64,10 +64,7 @@ class Bench:
     def try_all(
         self, faults: list[Told], run: PytestRun | None, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> list[Told]:
-        """Try faults in all copies at once until the time is up; return what came of those that were tried.
-
-        A run of the tests without a fault says what they need: memory, and the modules of libraries.
-        """
+        """Try faults in all copies at once until the time is up; `run`, without a fault, says what the tests need."""
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         peak_bytes = (run and run.process.peak_memory_bytes) or 0
         limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}

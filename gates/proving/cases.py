@@ -138,8 +138,7 @@ class Trial:
         if left := len(bound) - len(own):
             notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
         if own and not problem:
-            ids, unseen = [test.id for test in own], self._unseen(own)
-            every = self._statements(criterion, notes)
+            ids, unseen, every = [test.id for test in own], self._unseen(own), self._statements(criterion, notes)
             run = self._run(every, ids, unseen)
             if unrun := len(every) - len(run):
                 notes.append(f"{unrun} statements of its code are run by none of its tests; no mutant was made there")
@@ -151,28 +150,16 @@ class Trial:
             if not faults and not passed_by:
                 problem = "no mutant could be made: no live code that a mutant changes is bound to it"
                 problem = f"no mutant could be made where its tests run its code ({unseen})" if unrun else problem
-        proof = CriterionProof(
-            id=criterion.id,
-            text=criterion.text,
-            level=criterion.level,
-            location=self._task.place(criterion),
-            killed_at_least=least,
-            tests=len(own),
-            shown_otherwise=bool(criterion.measures or self._task.shown_by(criterion)),
-            problem=problem,
-            notes=tuple(dict.fromkeys(notes)),
-            sampled=sampled,
-            passed_by=passed_by,
-        )
-        return Case(proof, tuple(faults))
+        about = {"id": criterion.id, "text": criterion.text, "level": criterion.level, "killed_at_least": least}
+        about |= {"location": self._task.place(criterion), "tests": len(own), "notes": tuple(dict.fromkeys(notes))}
+        about["shown_otherwise"] = bool(criterion.measures or self._task.shown_by(criterion))
+        return Case(CriterionProof(**about, problem=problem, sampled=sampled, passed_by=passed_by), tuple(faults))
 
     def _unseen(self, own: Iterable[TestRecord]) -> str:
-        """Return what may have run code unseen in some tests, or nothing."""
         lines = self._baseline.lines
         return lines.doubt(test.id for test in own) if lines else "lines were not noted"
 
     def _problem(self, own: Sequence[TestRecord]) -> str:
-        """Return what keeps some tests from proving anything, or nothing."""
         run, failing = self._baseline.run, next((test for test in own if test.outcome in FAILED), None)
         foreign = self._baseline.lines.foreign if self._baseline.lines else ()
         if run and run.collect_errors:
@@ -184,9 +171,8 @@ class Trial:
         if failing:
             end = f"fails: {failing.id}: {failing.reason}" if failing.outcome in BAD else f"{failing.id} did not run"
             return f"cannot be proved, its own evidence {end}"
-        return (
-            f"cannot be proved: its tests import {foreign[0]}, not the copy of the project" if own and foreign else ""
-        )
+        elsewhere = own and foreign
+        return f"cannot be proved: its tests import {foreign[0]}, not the copy of the project" if elsewhere else ""
 
     def _statements(self, criterion: Criterion, notes: list[str]) -> list[Location]:
         """Return the statements of a criterion's code; note what cannot be read."""
@@ -205,6 +191,5 @@ class Trial:
     def _run(self, every: list[Location], own: Iterable[str], unseen: str) -> list[Location]:
         """Return the statements that tests run; all, where none is seen to and other processes may."""
         told, tests = [self._baseline.contexts(each) for each in every], {f"{TEST}{test}" for test in own}
-        if unseen and not any(tests & (found or set()) for found in told):
-            return every
-        return [each for each, found in zip(every, told, strict=True) if found is None or tests & found]
+        all_of_it = unseen and not any(tests & (found or set()) for found in told)
+        return [each for each, found in zip(every, told, strict=True) if all_of_it or found is None or tests & found]

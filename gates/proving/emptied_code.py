@@ -36,13 +36,10 @@ WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pa
 class EmptiedSymbol(Model):
     """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
 
-    `why` says why nobody can tell, `spared` that nobody need: something else stands for the criterion, or there is
-    nothing to take away. `uncalled` says that all passed and called nothing of it. `tests` counts those that were
-    asked, `aside` are those that fail in a copy without any change. Of a `promise`, a definition that does nothing,
-    something else was put in its place; what is `exchanged`, a constant or a field, had other values.
-
-    Of the test functions of a must criterion, `noticing` are those that noticed, and `missing` those that passed
-    whatever the code did, or ran none of it. Of `unseen` ones it is not known.
+    `why` says why nobody can tell, `spared` that nobody need; where `uncalled`, all passed and called nothing of it.
+    `aside` are tests that fail in a copy without any change. Of a `promise`, which does nothing, something else was put
+    in its place; what is `exchanged`, a constant or a field, had other values. Of the test functions of a must
+    criterion, those `missing` passed whatever the code did, or ran none of it; of `unseen` ones it is not known.
     """
 
     criterion: str
@@ -150,9 +147,7 @@ class _Trial:
                 places = tree.ways(binding) or ((promise,) if promise else ())
                 if not binding.rule and places:
                     name = binding.symbol or f"the function around {binding.name}"
-                    told = EmptiedSymbol(
-                        criterion=criterion.id, symbol=name, location=places[0], promise=promise is not None
-                    )
+                    told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0], promise=bool(promise))
                     yield self._subject(told, places, binding.symbol, own, beside)
 
     def _subject(
@@ -183,8 +178,8 @@ class _Trial:
         # roughly by how slow they are: the order must not be another one with each run
         paced = sorted(own, key=lambda test: sum(baseline.seconds.get(test, 0) > limit for limit in SLOW_S))
         tests = [test for test in paced if test in asking]
-        facts = {"tests": len(tests), "exchanged": not inside}
-        return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
+        told = told.model_copy(update={"tests": len(tests), "exchanged": not inside})
+        return _Subject(told, file, tries, tests, [test for test in own if test not in asking])
 
     def try_all(self, subjects: list[_Subject], run_s: float) -> None:
         """Empty each in one way after the other until a test notices; ask each test function of a must criterion."""
@@ -232,9 +227,9 @@ def _inside(file: Text, node: Function) -> Location:
 
 def _sampled(tests: Sequence[str]) -> list[str]:
     """Return a few parameter sets of each test function: the first, the middle one and the last."""
-    by_function: dict[str, list[str]] = {}
+    by_function = defaultdict[str, list[str]](list)
     for test in tests:
-        by_function.setdefault(function_of(test), []).append(test)
+        by_function[function_of(test)].append(test)
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
@@ -253,15 +248,13 @@ def _judged(subject: _Subject, line: Told) -> Told:
     late: Told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
     ends = [_came_of(result, subject.told) for result in line.get("tries", ())]
     ends += [late] if line.get("late", "tries" not in line) else []
-    if not ends:
-        ends = [{"why": "pytest collects none of its tests in a copy"}]
+    ends = ends or [{"why": "pytest collects none of its tests in a copy"}]
     noticed = (end for end in ends if end.get("end") in NOTICED)
     missed = (end for end in ends if end.get("end") is End.SURVIVED)
-    return next(noticed, None) or next(missed, ends[-1])
+    return [*noticed, *missed, ends[-1]][0]
 
 
 def _came_of(result: Told, told: EmptiedSymbol) -> Told:
-    """Return what came of one way to empty a symbol."""
     end = End(result["end"])
     facts = {"end": end, "by": result["by"], "aside": tuple(result["aside"])}
     if end is End.SURVIVED and result["idle"]:

@@ -1,7 +1,6 @@
 """Functions without their bodies: extreme mutation, after Niedermayr, Juergens and Wagner (2016).
 
-A function that tests run and that can be emptied without any of them failing is called pseudo-tested: they would pass
-whatever it does. What has no body, a constant or a class of fields, has other values.
+Code that can be emptied without a test failing is pseudo-tested. A constant or a class of fields has other values.
 """
 
 import ast
@@ -15,7 +14,8 @@ from gates.child.trying.values import KINDS
 from gates.code.meanings import does_nothing, is_stub, last_name
 from gates.code.syntax import first_line, own_nodes
 from gates.model import Location
-from gates.proving.source import Parts, Text, exchanged, is_docstring, is_none
+from gates.proving.source import Parts, Text, exchanged, is_docstring
+from gates.scan.program.nodes import is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
@@ -36,10 +36,7 @@ MARKING = f'__import__("os").close(__import__("os").open({MARK!r}, {os.O_CREAT |
 
 
 def guard(file: Text, implementation: Iterable[str], root: Path) -> str:
-    """Return the condition under which a function is emptied: that no module of the implementation is being imported.
-
-    What such a module calls then finds the functions as they were.
-    """
+    """Return the condition under which a function is emptied: no module of the implementation is being imported."""
     named = (os.path.normpath(path) for path in implementation)
     places = ["" if path == "." else f"{path}{os.sep}" if (root / path).is_dir() else path for path in named]
     return f"if not {IMPORTING.format(file=file.path, places=(*places,))}: "
@@ -56,10 +53,7 @@ def stubs(ends: Mapping[Function, str], unless: str) -> Parts:
 
 
 def _end(file: Text, function: Function, turn: int) -> str:
-    """Return the statements that an emptied function ends with; what yields still does.
-
-    It gives back a value of the kind that its annotation names or, where that names none, that it gave a test.
-    """
+    """Return how an emptied function ends: it yields, or returns the kind that its annotation names or a test heard."""
     if _decorated(function) & MANAGERS:
         return "yield; return"
     if _yields(function):
@@ -94,18 +88,13 @@ def _yields(function: Function) -> bool:
 
 
 def is_called_anew(function: Function) -> bool:
-    """Return whether all that a function does is done by calls of it: it answers from no cache and makes no other one.
-
-    What it makes or yields may go on with its work when it is not called again.
-    """
+    """Return whether all that a function does is done by calls of it: no cache answers, nothing it makes goes on."""
     making = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom)
     inner = [node for statement in function.body for node in ast.walk(statement)]
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or function.name in MAKES:
         return False
-    called = [
-        last_name(node.value) for node in inner if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)
-    ]
-    callable_ = any(name[:1].isupper() or name in MAKING for name in called)  # an object of a class, a partial
+    given = [node.value for node in inner if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)]
+    callable_ = any(name[:1].isupper() or name in MAKING for name in map(last_name, given))  # an object, a partial
     return not callable_ and not any(isinstance(node, making) for node in inner)
 
 
@@ -125,10 +114,7 @@ def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[F
 
 
 def emptyings(file: Text, listed: Sequence[Function], unless: str) -> list[Parts]:
-    """Return the ways to empty the functions of a symbol, to be tried until something notices.
-
-    Functions give two values back in turn. Of a class what makes its objects comes last.
-    """
+    """Return the ways to empty the functions of a symbol, with two values in turn, at last what makes its objects."""
     acting = [each for each in listed if each.name not in MAKES] or listed
     tries = [{each: _end(file, each, turn) for each in acting} for turn in (0, 1)]
     if not any(gives(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
@@ -156,10 +142,7 @@ def _other(value: ast.expr, turn: int) -> ast.AST:
 
 
 def promises(file: Text, place: Location, symbol: str, unless: str) -> list[Parts]:
-    """Return what may be put in the place of a definition that does nothing: a test that asserts so has to notice.
-
-    Functions give back something; a class of nothing but abstract methods is an ordinary one, without any.
-    """
+    """Return what may take the place of a definition that does nothing: functions return, a class has no methods."""
     for node in defined(file.tree, place, symbol):
         methods = node.body if isinstance(node, ast.ClassDef) else [node]
         acting = [each for each in methods if isinstance(each, Function) and each.name not in MAKES]
@@ -170,7 +153,6 @@ def promises(file: Text, place: Location, symbol: str, unless: str) -> list[Part
 
 
 def _without(node: ast.ClassDef) -> Parts:
-    """Return a class without all that it has."""
     return {node: ast.parse(f"class {node.name}: {MARKING}").body[0]}
 
 
@@ -191,7 +173,6 @@ def defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function |
 
 
 def _holding(tree: ast.Module, place: Location) -> list[Function]:
-    """Return the innermost function that holds a line, if one does."""
     line, functions = place.line or 0, [node for node in ast.walk(tree) if isinstance(node, Function)]
     around = [node for node in functions if first_line(node) <= line <= (node.end_lineno or 0)]
     return [max(around, key=first_line)] if around else []

@@ -15,10 +15,7 @@ PROOF = "proof.json"
 
 
 class End(StrEnum):
-    """How a fault ended. Only the first five are counted: the others say nothing of the evidence.
-
-    `broken` keeps the code from being imported at all; `unsteady` is noticed by tests that fail without the fault, too.
-    """
+    """How a fault ended; five count. `broken` code cannot be imported, `unsteady` tests fail without it, too."""
 
     KILLED = "killed"
     TIMEOUT = "timeout"
@@ -62,8 +59,7 @@ class TriedFault(Model):
 class CriterionProof(Model):
     """A criterion, the evidence that had to notice, and the faults that were put in.
 
-    `sampled` counts the faults that were left out; `passed_by` says that its tests were seen to run none of its code.
-    Of a criterion without tests `shown_otherwise` says that other evidence stands for it.
+    `sampled` counts those left out; with `passed_by` its tests ran none of its code, `shown_otherwise` needs none.
     """
 
     id: str
@@ -145,15 +141,11 @@ class Proof(Model):
     @property
     def exit_code(self) -> int:
         """Return 0 where every must criterion is proved, 1 where one is not, 3 where that is not known."""
-        required = [c for c in self.criteria if c.level is Level.MUST]
-        standings = {c.standing for c in required}
-        if standings & {Standing.WEAK, Standing.VACUOUS}:
+        required = {c.standing for c in self.criteria if c.level is Level.MUST}
+        if required & {Standing.WEAK, Standing.VACUOUS}:
             return 1
-        if standings & {Standing.UNPROVED, Standing.NOTHING} or Standing.PROVED not in {
-            c.standing for c in self.criteria
-        }:
-            return 3
-        return 0
+        proved = any(c.standing is Standing.PROVED for c in self.criteria)
+        return 3 if required & {Standing.UNPROVED, Standing.NOTHING} or not proved else 0
 
 
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}

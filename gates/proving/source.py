@@ -20,6 +20,7 @@ from typing import Any
 from gates.code.meanings import last_name
 from gates.code.syntax import constant_truth, live_nodes
 from gates.model import Location
+from gates.scan.program.nodes import is_none
 
 LOG = re.compile(r"print|(_?log(ger)?|logging|warnings)\.(debug|info|warn(ing)?|error|exception|critical|log)", re.I)
 TELLING = {"isinstance", "super", "cast", "TypeVar", "NewType", "ParamSpec", "overload"}
@@ -87,10 +88,7 @@ class Text:
 
 
 def _but(value: Any, others: Parts) -> Any:  # noqa: ANN401  # a field of a node is anything
-    """Return a node, or what a field of one holds, with others in the place of some nodes, and within these.
-
-    What holds none of them stays what it is.
-    """
+    """Return a node, or what a field holds, with other nodes in place of some; what holds none stays what it is."""
     if isinstance(value, list):
         made = [_but(each, others) for each in value]
         return value if all(map(operator.is_, made, value)) else made
@@ -113,11 +111,6 @@ def is_log(node: ast.AST) -> bool:
 def is_docstring(node: ast.AST) -> bool:
     """Return whether a statement is only a text."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def is_none(node: ast.expr) -> bool:
-    """Return whether an expression is `None`."""
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _only_tells(node: ast.AST) -> bool:

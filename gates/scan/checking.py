@@ -12,18 +12,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from gates.code.syntax import Unparsed, content
-from gates.scan.choosing import (
-    CLASS,
-    Choice,
-    Facts,
-    batches,
-    facts_of,
-    links_of,
-    may_matter,
-    mentions,
-    patterns_of,
-)
+from gates.scan.choosing import CLASS, Choice, Facts, batches, facts_of, links_of, may_matter, mentions, patterns_of
 from gates.scan.program.module import Module
+from gates.scan.program.nodes import lines_of
 from gates.scan.program.project import Project, module_of, project_of
 from gates.scan.rule import Rule, Shape, Site
 from gates.scan.shapes import find
@@ -83,13 +74,10 @@ class Scanner:
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
-    line = getattr(node, "lineno", 1)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        line = node.func.end_lineno or line
-    last = getattr(node, "end_lineno", None) or line
+    line, last = lines_of(node)
     if isinstance(node, ast.stmt) and not isinstance(node, ast.Assign | ast.Expr | ast.Return | ast.AnnAssign):
         last = line
-    return Site(path, line, max(line, last), ok, message)
+    return Site(path, line, last, ok, message)
 
 
 LIMIT_S = 20.0  # of processor time
@@ -140,7 +128,8 @@ class Checked:
 
 def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: bool = True) -> Checked:
     """Apply rules to the files of a program; without `kept` files that cannot break a rule are left out."""
-    paths = {_shown(path, root): path for path in files}
+    above = f"{root.as_posix().rstrip('/')}/"
+    paths = {path.as_posix().removeprefix(above): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
     words = frozenset({CLASS}.union(*(pattern.words for rule in rules for pattern in patterns_of(rule))))
     facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
@@ -176,10 +165,7 @@ class Files:
 
 
 def _check_all(rules: Sequence[Rule], facts: Facts, read: Files, found: Checked, *, kept: bool) -> None:
-    """Apply rules of what a file itself writes to each as it is read, then the others to those that they may speak of.
-
-    Which these are is known when all are read: by what their trees tell, and those of what they import.
-    """
+    """Apply local rules to each file as it is read; then the others to those that, by all trees, they may speak of."""
     links = links_of(facts)
     local, others = ([rule for rule in rules if rule.is_local is kind] for kind in (True, False))
     here, there = (may_matter(each, facts, links, kept=kept) for each in (local, others))
@@ -223,10 +209,6 @@ def _parsed(shown: str, raw: bytes) -> Module | str:
         return str(error)
 
 
-def _shown(path: Path, root: Path) -> str:
-    return path.as_posix().removeprefix(f"{root.as_posix().rstrip('/')}/")
-
-
 HERE = "# <- here"
 FILE = "example.py"
 
@@ -259,12 +241,11 @@ def _failures(rule: Rule, text: str, name: str, *, bad: bool) -> Iterator[str]:
 
 def _found(rule: Rule, text: str) -> tuple[set[int], str]:
     """Return the lines of an example that break the rule, and why that is not decided."""
-    project = project_of({FILE: text.encode()})
-    if project.unparsed:
-        return set(), project.unparsed[0].removeprefix(f"{FILE}:")
     try:
         with limited():
-            sites = Scanner(project).sites(rule)
+            sites = Scanner(project_of({FILE: text.encode()})).sites(rule)
+    except Unparsed as error:
+        return set(), str(error).removeprefix(f"{FILE}:")
     except RecursionError:
         return set(), "it is nested too deep to be followed"
     except Endless as error:

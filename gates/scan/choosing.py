@@ -81,7 +81,6 @@ def _text(raw: bytes) -> str:
 
 
 def _words(text: str, words: Collection[str]) -> frozenset[str]:
-    """Return those of some words that a text holds."""
     there = set(text.encode(errors="replace").translate(_SPACED).split())
     return frozenset(word for word in words if word.encode() in there)
 
@@ -131,10 +130,7 @@ def batches(files: Collection[str], links: Links) -> Iterator[tuple[list[str], f
 
 @dataclass(frozen=True)
 class TreeFacts:
-    """What the tree of a file tells: what it uses, which words it lends another name, what leads to those.
-
-    By word that it uses, `leads` are the functions and classes that come to it.
-    """
+    """What the tree of a file tells: what it uses, which names stand for a word, and what `leads` to one."""
 
     uses: frozenset[str]
     lends: Mapping[str, frozenset[str]]

@@ -29,10 +29,7 @@ NO_KEY = {  # any more, and what replaces it
 
 
 def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
-    """Load the shipped rules and those of a project's folder, which come instead of shipped ones of the same id.
-
-    Raise `UsageError` that names everything wrong in the rules of the project.
-    """
+    """Load the shipped rules, and a project's in place of those of the same id; raise `UsageError` for wrong ones."""
     found = dict(_shipped())
     if folder is not None and folder.is_dir():
         found |= _own(folder, root or folder.parent)
@@ -46,7 +43,6 @@ def check_rules(folder: Path, root: Path) -> None:
 
 
 def _own(folder: Path, root: Path) -> dict[str, Rule]:
-    """Load the rules of a project, each of which must keep its own examples."""
     from gates.scan.checking import failures  # what applies rules takes a while to import
 
     found = load_folder(folder, root)
@@ -111,7 +107,6 @@ def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
 
 
 def _read(path: Path, shown: str, form: type[M]) -> tuple[M, yaml_source.Document]:
-    """Read a file of one form; raise `SourceError` with the place of all that is wrong in it."""
     document = yaml_source.read(path, shown)
     if not isinstance(document.value, dict):
         raise SourceError(shown, document.text, [Problem(1, 1, "expected a mapping with the keys of a code rule")])

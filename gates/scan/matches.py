@@ -7,6 +7,7 @@ from gates.scan.program.known import canonical
 from gates.scan.program.nodes import chain_of
 
 MAX_HOPS = 4
+UNTOLD = frozenset({"ctx", "type_comment", "kind"})
 
 
 def match(pattern: Pattern, node: ast.AST, names: Names, *, lenient: bool = False) -> Holes | None:
@@ -65,12 +66,8 @@ class _Matcher:
         return self._fields(want, node, names)
 
     def _fields(self, want: ast.AST, node: ast.AST, names: Names) -> bool:
-        for name, wanted in ast.iter_fields(want):
-            if name in {"ctx", "type_comment", "kind"}:
-                continue
-            if not self._value(wanted, getattr(node, name), names):
-                return False
-        return True
+        told = ((name, wanted) for name, wanted in ast.iter_fields(want) if name not in UNTOLD)
+        return all(self._value(wanted, getattr(node, name), names) for name, wanted in told)
 
     def _value(self, wanted: object, value: object, names: Names) -> bool:
         if isinstance(wanted, ast.expr):
@@ -107,11 +104,8 @@ class _Matcher:
         if not many and (given.keys() - {k.arg for k in want.keywords} or len(given) != len(node.keywords)):
             return False
         for keyword in want.keywords:
-            if keyword.arg not in given:
-                if loose:
-                    continue
-                return False
-            if not self.expr(keyword.value, given[keyword.arg], names):
+            value = given.get(keyword.arg or "")
+            if not (loose if value is None else self.expr(keyword.value, value, names)):
                 return False
         return hidden or self._items(list(want.args), list(node.args), names)
 
@@ -125,12 +119,8 @@ class _Matcher:
         for name, wanted in ast.iter_fields(want):
             if name in BLOCKS or wanted in (None, []):
                 continue
-            value = getattr(node, name)
-            if isinstance(wanted, ast.arguments):
-                fits = self._parameters(wanted, value)
-            else:
-                fits = self._value(wanted, value, self._names)
-            if not fits:
+            value, has_parameters = getattr(node, name), isinstance(wanted, ast.arguments)
+            if not (self._parameters(wanted, value) if has_parameters else self._value(wanted, value, self._names)):
                 return False
         return True
 

@@ -13,12 +13,6 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.rule import Site
 
-
-def constant(node: ast.expr | None) -> object:
-    """Return the value of a constant expression; `None` for anything else."""
-    return node.value if isinstance(node, ast.Constant) else None
-
-
 _OWN = """
     T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double
     dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu
@@ -63,9 +57,8 @@ def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
             continue  # something may give the class members, or put another object in the place of its own
         is_made = info.node.name in called
         is_own = tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name)
-        if is_own and _is_partial(project, info, is_made=is_made):
-            continue
-        if not _extended(project, info, node.attr, is_made=is_made):
+        is_partial = is_own and _is_partial(project, info, is_made=is_made)
+        if not is_partial and not _extended(project, info, node.attr, is_made=is_made):
             made = f"class {info.scope.module.path}:{info.node.lineno}"
             message = f"{info.node.name} has no member {node.attr!r}"
             last = node.end_lineno or node.lineno
@@ -83,10 +76,7 @@ def _near(project: Project, words: set[str]) -> list[Module]:
 
 
 def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
-    """Yield each use of an attribute that the object's class lacks, as far as its own code and its bases tell.
-
-    Those that the file itself stores from outside are left out.
-    """
+    """Yield each use of an attribute that the object's class and its bases lack and the file itself never stores."""
     stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.attributes:
@@ -108,7 +98,6 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
 
 
 def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
-    """Yield the names of the classes that extend one of some names."""
     for node in module.live.get(ast.ClassDef, ()):
         assert isinstance(node, ast.ClassDef)
         if any(tail_of(base.value if isinstance(base, ast.Subscript) else base) in bases for base in node.bases):
@@ -184,7 +173,6 @@ def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
 
 
 def _is_abstract(project: Project, info: ClassInfo) -> bool:
-    """Return whether a class says that others are to fill it in."""
     bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
     told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
     return "ABC" in bases or any(told)
@@ -275,18 +263,21 @@ def _is_dict(node: ast.expr) -> bool:
     return tail_of(node) == "__dict__" or (isinstance(node, ast.Call) and tail_of(node.func) == "vars")
 
 
+def _texts(nodes: Iterable[ast.expr]) -> set[str]:
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
 def registered(node: ast.AST) -> set[str] | None:
     """Return the names under which code registers parts of a module; `None` where those cannot be told."""
     found: set[str] = set()
     for call in walk(node):
         if isinstance(call, ast.Call) and tail_of(call.func) in REGISTERS - {"setattr", "__setattr__"}:
-            given = [k.value for k in call.keywords if k.arg == "name"] or call.args[:1]
-            name = constant(given[0]) if given else None
-            if not isinstance(name, str):
+            given = _texts([k.value for k in call.keywords if k.arg == "name"] or call.args[:1])
+            if not given:
                 return None
-            found.add(name)
+            found |= given
         elif isinstance(call, ast.Call) and any(tail_of(arg) == "self" for arg in call.args):
-            told = {name for name in map(constant, call.args) if isinstance(name, str)}
+            told = _texts(call.args)
             if not told and HELPS.search(tail_of(call.func)):
                 return None
             found |= told  # helpers are told the names

@@ -1,7 +1,6 @@
 """Orders of events: expressions over event names, searched in time that grows with the word alone.
 
-Markers stand in a word between its events: `start` and `end` of the path, `loop` where one is entered, `turn` where
-one of its turns begins, `done` where it is left.
+Markers in a word: `start` and `end` of its path; `loop` where one is entered, `turn` at each turn, `done` at its end.
 """
 
 import re
@@ -201,10 +200,7 @@ class Parser:
 
 @dataclass(frozen=True)
 class Order:
-    """A compiled expression; `names` are the events that it speaks of, `positive` those that it asks for, in order.
-
-    `of` is the metavariable whose objects are looked at one by one, though but one event binds it.
-    """
+    """A compiled expression with the `names` of its events, the `positive` ones asked for, and `of` which objects."""
 
     text: str
     names: frozenset[str]
@@ -221,10 +217,6 @@ class Order:
             raise OrderError("the expression matches where there is no event at all; ask for one", 1)
         return cls(text, frozenset(parser.names), tuple(parser.positive), node, of)
 
-    def find(self, word: tuple[str, ...]) -> tuple[int, int] | None:
-        """Return what `search` does, which most words need not be asked for."""
-        return self.search(word) if self.can_match(word) else None
-
     def search(self, word: Sequence[str]) -> tuple[int, int] | None:
         """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none.
 
@@ -232,7 +224,8 @@ class Order:
         matches that began in the same loop, and of which the same is left, only the later one goes on.
         """
         begun: dict[tuple[Node, int], int] = {}
-        for at, (event, (opener, around)) in enumerate(zip(word, _openers(word), strict=True)):
+        openers = _openers(word) if self.can_match(word) else ()  # most words need not be searched
+        for at, (event, (opener, around)) in enumerate(zip(word, openers, strict=False)):
             begun[(self._node, around)] = at
             after: dict[tuple[Node, int], int] = {}
             for (node, outer), first in begun.items():

@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gates.scan.order import Order
 from gates.scan.paths.state import Event, Frame
@@ -25,12 +24,8 @@ BLOCKS = {"autocast_enter"}
 
 def projections(order: Order, word: Word) -> Iterator[Word]:
     """Yield the path once for each choice of the objects that several of its events must share."""
-    shared = joined(order, word)
-    if not shared:
-        yield word
-        return
-    objects = {hole: _objects(order, word, hole) for hole in shared}
-    holes = [hole for hole in shared if len(objects[hole]) > 1]
+    objects = {hole: _objects(order, word, hole) for hole in joined(order, word)}
+    holes = [hole for hole, keys in objects.items() if len(keys) > 1]
     if not holes:
         yield word
         return
@@ -82,97 +77,56 @@ def _all_tell(hole: str, order: Order, word: Word) -> bool:
     return bool(telling) if hole == order.of else len(telling) == len(asked)
 
 
-class Breach(NamedTuple):
-    """The events of a path that must not be so, and the one of them that is to blame."""
-
-    at: Event
-    events: Word
-
-
 def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     """Yield the places where a rule of order is broken or kept, each once."""
     broken: dict[tuple[str, int, str], Site] = {}
     kept: list[Site] = []
     for trace in found:
-        words = [word for word in trace.words if _speaks(rule, word)]
+        words = [word for word in trace.words if rule.speaks_of({event.name for event in word})]
         bad = [*_never(rule, words, trace), *_always(rule, trace, words)]
         for site in bad:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
         if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
-            yield Site(
-                trace.path,
-                trace.line,
-                trace.last_line,
-                ok=False,
-                undecided=True,
-                message=f"{trace.name} could not be walked whole",
-            )
+            why = f"{trace.name} could not be walked whole"
+            yield Site(trace.path, trace.line, trace.last_line, ok=False, message=why, undecided=True)
         elif words and not bad and not trace.cut:
             kept.append(_kept(rule, trace, words))
     yield from broken.values()
     yield from kept
 
 
-def _speaks(rule: Rule, word: Word) -> bool:
-    names = {event.name for event in word}
-    if not all(names & alternatives for alternatives in rule.required):
-        return False
-    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.names}
-    return bool(names & (wanted - MARKS))
-
-
 def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
-    word = max(words, key=len)
-    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.names} - MARKS
-    seen = [event for event in word if event.name in wanted]
+    seen = [event for event in max(words, key=len) if event.name in rule.names]
     here = [event for event in seen if event.path == trace.path] or seen
-    lines = [event.line for event in here]
+    first, last = min(event.line for event in here), max(event.last_line for event in here)
     text = " -> ".join(dict.fromkeys(event.name for event in seen))  # each run of the same place once
-    return Site(
-        here[0].path,
-        min(lines),
-        max(event.last_line for event in here),
-        ok=True,
-        message=f"{trace.name.rpartition('.')[2]}: {text}",
-        trace=tuple(event.where for event in seen),
-    )
+    told = tuple(event.where for event in seen)
+    return Site(here[0].path, first, last, ok=True, message=f"{trace.name.rpartition('.')[2]}: {text}", trace=told)
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
-    """Yield the places where a path has what there must not be."""
     for order in rule.never:
-        if order.unless is not None and any(order.unless.search([event.name for event in word]) for word in words):
+        if order.unless is not None and any(_search(order.unless, word) for word in words):
             continue
-        for breach in (each for word in words for each in _breaches(order, word)):
-            yield _broken(rule, order, breach, trace)
+        for projected in (each for word in words for each in projections(order.order, word)):
+            if span := _search(order.order, projected):
+                yield _broken(rule, order, projected[span[0] : span[1]], trace)
 
 
-def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
-    for projected in projections(order.order, word):
-        span = order.order.find(tuple(event.name for event in projected))
-        if span is not None:
-            events = projected[span[0] : span[1]]
-            yield Breach(_place(order, events), events)
+def _search(order: Order, word: Word) -> tuple[int, int] | None:
+    return order.search([event.name for event in word])
 
 
-def _place(order: OrderRule, events: Word) -> Event:
-    """Return the event of a breach that is to blame."""
-    real = _real(events)
-    here = real[0] if "first" in order.at else real[-1]
-    return here if order.at & ENDS else next((event for event in real if event.name in order.at), here)
-
-
-def _real(events: Word) -> Word:
-    return [event for event in events if event.name not in MARKS] or list(events)
-
-
-def _broken(rule: Rule, order: OrderRule, breach: Breach, found: Trace) -> Site:
-    real = _real(breach.events)
-    trace = tuple(_told(event, found) for event in real)
+def _broken(rule: Rule, order: OrderRule, events: Word, found: Trace) -> Site:
+    """Return the place of a broken order: of the event that is to blame, or of what runs it."""
+    real = [event for event in events if event.name not in MARKS] or list(events)
+    last = real[0] if "first" in order.at else real[-1]
+    at = last if order.at & ENDS else next((event for event in real if event.name in order.at), last)
+    outer = None if "itself" in order.at else _helper_call(at, real, found) or _in_block(at, real, found)
+    place, trace = outer or at, tuple(_told(event, found) for event in real)
     says = order.says or rule.form.problem
-    place = (None if "itself" in order.at else blamed(breach.at, real, found)) or breach.at
     return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
 
 
@@ -214,10 +168,7 @@ def _again(word: Word, at: Event) -> bool:
 
 
 def _kept_open(word: Word, trace: Trace, at: Event) -> bool:
-    """Return whether a method does a whole step with what its instance keeps, so that each call does it again.
-
-    So does a function that an engine is handed.
-    """
+    """Return whether a method, or a function that an engine is handed, does a whole step that each call does again."""
     own = any(hole == "O" and key.startswith("self.") for hole, key in at.bound)
     backward = any(event.name in {"backward", "scaled_backward"} for event in word)
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
@@ -225,10 +176,7 @@ def _kept_open(word: Word, trace: Trace, at: Event) -> bool:
 
 
 def _stable(event: Event) -> list[str]:
-    """Return the objects of an event, but for what tells those of one turn from those of another.
-
-    An optimizer that is made in a turn is another one than that of the turn before.
-    """
+    """Return the objects of an event without what tells turns apart, but for an optimizer that is made in a turn."""
     return [key if hole == "O" and MADE.match(key) else TURN.sub("", key) for hole, key in event.bound]
 
 
@@ -237,14 +185,9 @@ def _has(order: Order, word: Word, at: Event) -> bool:
     shared = {*joined(order, word)}
     told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in shared]
     if any(not PLAIN.fullmatch(key) for key in told):
-        return order.search([event.name for event in word]) is not None
+        return _search(order, word) is not None
     found = [p for p in projections(order, word) if at in p]
-    return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))
-
-
-def blamed(here: Event, events: Word, found: Trace) -> Frame | None:
-    """Return the place to blame for an event of a broken order; none for the event's own."""
-    return _helper_call(here, events, found) or _in_block(here, events, found)
+    return any(_search(order, projected) for projected in (found or [word]))
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Protocol
 
+from gates.scan.program.nodes import chain_of
+
 MANY = "__many__"
 HOLE = "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
@@ -51,15 +53,8 @@ Holes = Mapping[str, Hole]
 
 def root_of(node: ast.AST) -> str | None:
     """Return the dotted text of a chain of names that begins with a plain name, holes left out."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        if node.attr.startswith(HOLE):
-            return None
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or node.id.startswith((HOLE, MANY)):
-        return None
-    return ".".join([node.id, *reversed(parts)])
+    chain = chain_of(node)
+    return None if chain is None or HOLE in chain or MANY in chain else chain
 
 
 def is_many(node: ast.AST) -> bool:
@@ -68,9 +63,8 @@ def is_many(node: ast.AST) -> bool:
         node = node.value
     if isinstance(node, ast.alias):
         return node.name == MANY
-    return (isinstance(node, ast.Name) and node.id == MANY) or (
-        isinstance(node, ast.Constant) and node.value is Ellipsis
-    )
+    is_dots = isinstance(node, ast.Constant) and node.value is Ellipsis
+    return is_dots or (isinstance(node, ast.Name) and node.id == MANY)
 
 
 MAX_LENGTH = 5000
@@ -99,9 +93,8 @@ class Pattern:
         if len(text) > MAX_LENGTH:
             raise PatternError(f"the pattern has {len(text)} characters, expected at most {MAX_LENGTH}")
         source = _ALL_ARGS.sub(f"({MANY})", text.strip())
-        for found in _HOLES.finditer(source):
-            if found[0] == "$":
-                raise PatternError("expected '$NAME' in capitals or '$$$'")
+        if "$" in (found[0] for found in _HOLES.finditer(source)):
+            raise PatternError("expected '$NAME' in capitals or '$$$'")
         source = _HOLES.sub(lambda m: f"{HOLE}{m[1]}" if m[1] else MANY, source)
         source = _AFTER_KEYWORD.sub(rf"\1*{MANY}", source)
         try:
@@ -117,8 +110,9 @@ class Pattern:
         inside = [part for name in BLOCKS for part in getattr(only, name, ())]
         if not all(isinstance(part, ast.Expr) and is_many(part.value) for part in inside):
             raise PatternError("the block of a pattern is '...'; what must be in it stands under 'has'")
-        named = {name for node in ast.walk(only) for name in _names_in(node) if name.startswith(HOLE)}
-        return cls(text, body, _tail(body), frozenset(name.removeprefix(HOLE) for name in named))
+        written = (getattr(node, key, None) for node in ast.walk(only) for key in ("id", "attr", "arg", "name"))
+        holes = (str(name).removeprefix(HOLE) for name in written if str(name).startswith(HOLE))
+        return cls(text, body, _tail(body), frozenset(holes))
 
     @cached_property
     def root(self) -> str | None:
@@ -158,13 +152,6 @@ def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
         yield from ((word, False) for word in words if not word.startswith((HOLE, MANY)))
     for child in ast.iter_child_nodes(node):
         yield from _written(child)
-
-
-def _names_in(node: ast.AST) -> Iterator[str]:
-    for name in ("id", "attr", "arg", "name"):
-        value = getattr(node, name, None)
-        if isinstance(value, str):
-            yield value
 
 
 def _tail(node: ast.AST) -> str | None:

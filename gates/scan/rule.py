@@ -1,7 +1,7 @@
 """Code rules: the form that their files state them in, their orders compiled, and what they say of a place."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
@@ -97,10 +97,7 @@ class Shape(Model):
 
 
 class EventForm(Model):
-    """The code that an event is: a call, or a block that begins or ends.
-
-    Under a condition whose text fits `unless`, the code is no event; with `when`, under such a condition alone.
-    """
+    """The code that an event is: never under a condition that fits `unless`, with `when` only under one that does."""
 
     any: Patterns = ()
     enter: Patterns = ()
@@ -235,10 +232,7 @@ class OrderRule:
 
 @dataclass(frozen=True)
 class Rule:
-    """A code rule that can be applied; `form` is what its file says, `source` the file.
-
-    `places` tells by the keys of its values where they stand; a project's `own` may come to no end.
-    """
+    """A code rule that can be applied; `places` are those of the values of its file, `own` is one of a project."""
 
     form: RuleForm
     source: str
@@ -278,6 +272,15 @@ class Rule:
     def _has_what_it_needs(self, possible: frozenset[str]) -> bool:
         return all(possible & alternatives or alternatives & MARKS for alternatives in self.required)
 
+    def speaks_of(self, happened: Collection[str]) -> bool:
+        """Return whether on a path with some events there is what the rule needs, and one of its own."""
+        return not self.names.isdisjoint(happened) and all(not each.isdisjoint(happened) for each in self.required)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the events of its orders."""
+        return frozenset(name for order in (*self.never, *self.always) for name in order.order.names) - MARKS
+
     @cached_property
     def _wanted(self) -> frozenset[str]:
         return frozenset(name for order in (*self.never, *self.always) for name in order.order.positive) - MARKS
@@ -290,10 +293,7 @@ class Rule:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether what it finds is so: an order on a path that was walked whole, or a pattern by itself.
-
-        A pattern that goes by what lies around it, and whatever is missing, is only likely.
-        """
+        """Return whether what it finds is so: an order on a path walked whole, a pattern without surroundings."""
         form = self.form
         return bool(self.never or (form.patterns and not (form.inside or form.has or form.not_has)))
 
@@ -338,10 +338,7 @@ def _alternatives(text: str, names: Sequence[str], key: Key) -> frozenset[str]:
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """A place that a rule speaks of, and whether that is kept there; `trace` is the path of events to it.
-
-    `undecided` says that reading could not decide: the place is neither kept nor broken.
-    """
+    """A place that a rule speaks of, whether it is kept there or `undecided`, and the `trace` of events to it."""
 
     path: str
     line: int

@@ -50,23 +50,17 @@ class _Search:
         if pattern.root is None:
             return self._module.live.get(type(body), ())
         known = self._module.calls if isinstance(body, ast.Call) else self._module.mentions
-        return [
-            node for name in self._project.names_for(pattern.root.rpartition(".")[2]) for node in known.get(name, ())
-        ]
+        names = self._project.names_for(pattern.root.rpartition(".")[2])
+        return [node for name in names for node in known.get(name, ())]
 
     def fits_around(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
-        """Return whether what fits is what a shape says beside its patterns."""
-        if not all(meets(need, holes[name]) for name, need in shape.needs.items() if name in holes):
-            return False
-        if shape.inside and not any(self._around(each, node, holes) for each in shape.inside):
-            return False
-        if any(self._around(each, node, holes) for each in shape.not_inside):
-            return False
-        if any(self._is(each, node, holes) for each in shape.not_):
-            return False
-        if shape.has and not any(self._within(each, node, holes) for each in shape.has):
-            return False
-        return not any(self._within(each, node, holes) for each in shape.not_has)
+        around, within = (shape.inside, shape.not_inside), (shape.has, shape.not_has)
+        asked = ((self._around, *around), (self._is, (), shape.not_), (self._within, *within))
+        return all(meets(need, holes[name]) for name, need in shape.needs.items() if name in holes) and all(
+            (not some or any(look(each, node, holes) for each in some))
+            and not any(look(each, node, holes) for each in none)
+            for look, some, none in asked
+        )
 
     def _is(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
         """Return whether a node itself fits a shape; one without patterns speaks only of what is around."""
@@ -74,7 +68,8 @@ class _Search:
             return self.fits_around(shape, node, holes)
         for pattern in shape.patterns:
             found = match(pattern, node, self._project.scope_at(node, self._module), lenient=True)
-            if found is not None and _agree(found, holes) and self.fits_around(shape, node, {**holes, **found}):
+            agreed = found is not None and all(holes[n].key == hole.key for n, hole in found.items() if n in holes)
+            if agreed and self.fits_around(shape, node, {**holes, **(found or {})}):
                 return True
         return False
 
@@ -83,21 +78,17 @@ class _Search:
         inner: ast.AST = node
         crossed = False
         for around in self._module.ancestors(node):
-            is_function = isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             for word in shape.words:
-                wanted = isinstance(around, AROUND[word]) and (
-                    word != "loop" or (not crossed and _in_body(around, inner))
-                )
-                if wanted and self.fits_around(shape, around, holes):
+                reached = word != "loop" or (not crossed and _in_body(around, inner))
+                if isinstance(around, AROUND[word]) and reached and self.fits_around(shape, around, holes):
                     return True
             if shape.patterns and (not crossed or isinstance(around, ast.If)) and self._is(shape, around, holes):
                 return True
-            crossed = crossed or is_function
+            crossed = crossed or isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             inner = around
         return False
 
     def _within(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
-        """Return whether something in a node fits."""
         kinds = tuple(kind for word in shape.words for kind in AROUND[word])
         inside = (inner for inner in walk(node) if inner is not node)
         return any(isinstance(inner, kinds) or (shape.patterns and self._is(shape, inner, holes)) for inner in inside)
@@ -108,10 +99,6 @@ def _in_body(loop: ast.AST, inner: ast.AST) -> bool:
     if isinstance(loop, ast.For | ast.AsyncFor | ast.While):
         return inner in loop.body or inner is getattr(loop, "test", None)
     return not (isinstance(inner, ast.comprehension) and inner is loop.generators[0])  # type: ignore[attr-defined]  # a comprehension
-
-
-def _agree(found: Holes, holes: Holes) -> bool:
-    return all(name not in holes or hole.key == holes[name].key for name, hole in found.items())
 
 
 def meets(need: Constraint, hole: Hole) -> bool:

@@ -1,9 +1,4 @@
-"""Calls one training step of the tested project with everything around it recorded.
-
-    python -m gates_probe.recorder QUESTION
-
-The journal ends with what came of the call.
-"""
+"""Calls one training step of the tested project with everything around it recorded in the journal."""
 
 import math
 import traceback
@@ -80,10 +75,7 @@ class Gradients:
             self._scene.tell("given_grad", optimizer)
 
     def after_step(self, optimizer: Optimizer) -> None:
-        """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself.
-
-        Others that were put in their place are not the same.
-        """
+        """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself."""
         before = {id(grad) for grad in self._used.get(id(optimizer), ())}
         now = gradients(optimizer)
         if any(id(grad) in before for grad in now):
@@ -133,8 +125,8 @@ class Hidden:
 
     def ended_by(self, error: BaseException) -> None:
         """Tell that the run ended because a device was not there."""
-        begins = torch.cuda._lazy_init.__code__  # noqa: SLF001  # all ways to CUDA lead there
-        if any(frame.f_code is begins for frame, _ in traceback.walk_tb(error.__traceback__)):
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if torch.cuda._lazy_init.__code__ in codes:  # noqa: SLF001  # all ways to CUDA lead there
             self._scene.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(
@@ -157,9 +149,8 @@ class Hidden:
 
 
 class Overflow:
-    """Makes a gradient of step number `step` infinite after its first backward pass, and tells what came of that step.
+    """Makes a gradient of step number `step`, known to be of `optimizer`, infinite, and tells what came of that step.
 
-    Where it is known by its number which `optimizer` takes that step, no backward pass for another one is its first.
     The step is `over` once its window is, and `cleared` where the infinite gradient is gone with it.
     """
 
@@ -228,8 +219,8 @@ class Overflow:
     def before_backward(self, reached: Reached) -> None:
         """Tell what became of the step that was made to overflow, once the next one of its optimizer begins.
 
-        A backward pass that may lead elsewhere is taken for its own where it has its scaler: other threads have others.
-        A scaler that has other optimizers may still have its update to come.
+        A pass that may lead elsewhere is its own by its scaler: other threads have others. Of one with other optimizers
+        the update may still come.
         """
         watched, scene, scaler = self._watched, self._scene, self._scaler
         if not watched or not (watched in scene.holding(reached.params) if reached.whole else reached.scaler is scaler):

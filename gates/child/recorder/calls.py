@@ -15,11 +15,6 @@ from torch.optim.lr_scheduler import LRScheduler
 from .observing import Outermost, Scene, has_gradient, held
 
 Call = Callable[..., Any]
-Before = Callable[..., object]
-
-
-def nothing(*_args: object, **_kwargs: object) -> None:
-    """Say nothing of a call before it is made."""
 
 
 def _listed(given: object) -> object:
@@ -31,8 +26,8 @@ def around(
     scene: Scene,
     owner: Any,  # noqa: ANN401  # a class or a module
     name: str,
-    before: Before,
-    after: Before | None = None,
+    before: Call | None,
+    after: Call | None = None,
     *,
     key: tuple[str, int] | None = None,
 ) -> None:
@@ -48,7 +43,8 @@ def around(
         args = tuple(map(_listed, args))
         kwargs = {word: _listed(value) for word, value in kwargs.items()}
         try:
-            scene.safely(name, lambda: before(*args, **kwargs))
+            if before is not None:
+                scene.safely(name, lambda: before(*args, **kwargs))
             result = original(*args, **kwargs)
             if after is not None:
                 scene.safely(name, lambda: after(result, *args, **kwargs))
@@ -59,7 +55,7 @@ def around(
     setattr(owner, name, wrapped)
 
 
-def around_all(scene: Scene, root: Any, put: Mapping[str, tuple[Before, Before | None]]) -> None:  # noqa: ANN401
+def around_all(scene: Scene, root: Any, put: Mapping[str, tuple[Call | None, Call | None]]) -> None:  # noqa: ANN401
     """Put the same around the methods of a class, of those that inherit from it, and of those that will."""
     covered: set[type] = set()
 
@@ -85,9 +81,9 @@ class Calls:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._clips()
-        around(scene, nn.Module, "zero_grad", nothing, self._cleared)
-        around_all(scene, Optimizer, {"zero_grad": (nothing, self._cleared), "__init__": (nothing, self._made)})
-        around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (nothing, None)})
+        around(scene, nn.Module, "zero_grad", None, self._cleared)
+        around_all(scene, Optimizer, {"zero_grad": (None, self._cleared), "__init__": (None, self._made)})
+        around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (None, None)})
         around(scene, autocast, "__enter__", functools.partial(self._tell, "autocast_enter"))
         around(scene, autocast, "__exit__", functools.partial(self._tell, "autocast_exit"))
         Outermost(self._before, self._after)
@@ -129,8 +125,8 @@ class Calls:
         if any(map(has_gradient, held(thing) if isinstance(thing, Optimizer) else thing.parameters())):
             return
         optimizers = [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
-        self._scene.tell("zero_grad", *optimizers)
-        self._scene.let_know("cleared", optimizers)
+        scene.tell("zero_grad", *optimizers)
+        scene.let_know("cleared", optimizers)
 
     def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
         if ("__init__", id(scheduler)) not in self._scene.here.active:  # its constructor takes a first step
@@ -163,23 +159,20 @@ class Trackers:
             if kind is not None and name not in self._heard:
                 self._heard.add(name)
                 for method, read in methods.items():
-                    around(self._scene, kind, method, functools.partial(self._logged, name.rpartition(".")[2], read))
+                    around(self._scene, kind, method, functools.partial(self._tell, name.rpartition(".")[2], read))
                 if getattr(module, "run", None) is not None:  # W&B's own function is what its run's was at `init`
                     module.log = module.run.log
 
-    def _logged(self, to: str, read: Call, _self: object, *args: object, **kwargs: object) -> None:
-        self._tell(to, read(*args, **kwargs))
-
-    def _tell(self, to: str, data: object) -> None:
-        values = numbers(data)
-        if values:
+    def _tell(self, to: str, read: Call, _self: object, *args: object, **kwargs: object) -> None:
+        if values := numbers(read(*args, **kwargs)):
             self._scene.tell("log", to=to, values=values)
 
     def returned(self, value: object) -> None:
         """Take what a training step returned as records, where it is made of them."""
         many = value if isinstance(value, list | tuple) and not hasattr(value, "_fields") else [value]
         for each in many:
-            self._tell("return", {"returned": each} if isinstance(each, int | float) else each)
+            if values := numbers({"returned": each} if isinstance(each, int | float) else each):
+                self._scene.tell("log", to="return", values=values)
 
 
 TRACKERS: tuple[tuple[str, str, dict[str, Call]], ...] = (
@@ -211,6 +204,4 @@ def _items(data: object) -> Iterable[tuple[object, object]]:
         return data.items()
     if dataclasses.is_dataclass(data) and not isinstance(data, type):
         return [(each.name, getattr(data, each.name)) for each in dataclasses.fields(data)]
-    if hasattr(data, "_asdict"):
-        return list(data._asdict().items())
-    return []
+    return list(data._asdict().items()) if hasattr(data, "_asdict") else []

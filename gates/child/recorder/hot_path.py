@@ -1,7 +1,5 @@
 """Calls what trains some steps, and tells of each step how long it took, and what it waited for and read.
 
-    python -m gates_probe.recorder.hot_path QUESTION
-
 A step ends when an optimizer's does. After as many as were asked for, or when the time is up, the process ends.
 """
 
@@ -34,11 +32,7 @@ SYNCHRONISES = "called a synchronizing CUDA operation"
 
 
 class Read(NamedTuple):
-    """One way in which a value was read: by which call, from which line of the project, in which module it was written.
-
-    `by` is the module whose code reads, such as `torch.utils.data.sampler`; the line of the project is the one that led
-    to it.
-    """
+    """One way in which a value was read: which line of the project led to it, and the module whose code reads."""
 
     call: str
     location: Place | None
@@ -49,9 +43,8 @@ class Read(NamedTuple):
 class HostReads:
     """Counts where values are read back to the host: `.item()`, `bool(tensor)`, `.cpu()`, `print(tensor)` and the like.
 
-    Each read waits, on an accelerator, for all that was asked of it before. It is counted wherever the tensor lies, so
-    that a run on a CPU tells what one on a GPU would wait for; `device` says where it lay. What runs inside of a
-    compiled graph, or in C++ alone, is not seen. What `aside` says is no read of interest is left out.
+    It counts wherever the tensor lies (`device`), so that a run on a CPU tells what a GPU would wait for. What runs
+    inside of a compiled graph, or in C++ alone, is not seen; what `aside` says is left out.
     """
 
     def __init__(self, places: Places, aside: Callable[[FrameType | None], bool]) -> None:
@@ -132,7 +125,6 @@ def _is_mask(_tensor: Tensor, key: object) -> bool:
 
 
 def _leaves_device(tensor: Tensor, *args: object, **kwargs: object) -> bool:
-    """Return whether what is moved leaves an accelerator."""
     given = args[0] if args else kwargs.get("device", kwargs.get("other"))
     return str(given.device if isinstance(given, Tensor) else given) == "cpu" != tensor.device.type
 
@@ -174,7 +166,6 @@ class HotPath:
         return self._loaders.own.active or self._feeding.makes_batches(frame)
 
     def _before(self, module: nn.Module) -> None:
-        """Note who calls an outermost model, and whether it trains."""
         loading = self._loaders.own
         if not loading.active and next(module.parameters(), None) is not None:
             loading.called(trains=torch.is_grad_enabled())
@@ -185,7 +176,6 @@ class HotPath:
             self._feeding.fed(told[:2])
 
     def _stepped(self, optimizer: Optimizer, *_: object) -> None:
-        """Take down the step that has ended; begin the next one."""
         whole, loaders, outside = self._loaders.own.taken()
         share, lines = self._sampling.taken()
         if id(optimizer) in self._optimizers:
@@ -210,9 +200,8 @@ class HotPath:
         """Tell of the step, if there was one, and begin another."""
         if self._optimizers:
             lines = [(as_location(place), count) for place, count in self._lines.items()]
-            reads = [
-                {**one._asdict(), "location": as_location(one.location), "count": n} for one, n in self._read.items()
-            ]
+            read = self._read.items()
+            reads = [{**one._asdict(), "location": as_location(one.location), "count": count} for one, count in read]
             about = {"seconds": self._seconds, "waited": self._waited, "device": self._device}
             self._note({"word": "step", **about, "lines": lines, "reads": reads})
             self._rounds += 1

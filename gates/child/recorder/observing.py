@@ -64,8 +64,7 @@ SCALED_BY = "gates.scaled_by"
 class Reached:
     """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it.
 
-    `by_hand` is the power of two, `share` the part of 1, that the code multiplied the loss with; `again` the scale of
-    a loss that had been scaled before.
+    The code multiplied the loss `by_hand` with a power of two, and with a `share` of 1; `again` is a scale it had.
     """
 
     scaler: GradScaler | None
@@ -78,10 +77,7 @@ class Reached:
 
 
 class Thread(threading.local):
-    """What is under way in one thread: calls, and a look of the recorder.
-
-    `differentiated` is whether gradients were themselves made part of a graph, `reached` what a backward call leads to.
-    """
+    """What is under way in one thread; `differentiated` where gradients were themselves made part of a graph."""
 
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
@@ -93,13 +89,11 @@ class Thread(threading.local):
 class Scene:
     """What all observers know, and the journal; `here` is what is under way in the thread that asks.
 
-    An observer has a method for each event that it wants to know of. `before_call(module)` and `after_call(module,
-    args, kwargs, output)` are of an outermost module, with gradients. Then come `before_backward(reached)`,
-    `after_backward(reached)` and `before_clip(params)`. With `ready(optimizer)` the gradients are as the code wants
-    them for a step, `before_step(optimizer)` is that of a scaler, too, in `stepping(optimizer)` parameters are about
-    to change, and `after_step(optimizer)` was taken or left out. `updated(scaler)` and `scheduled(optimizer)` follow.
-    Gradients, perhaps of a part alone, have gone in `cleared(optimizers)`.
-    The training step is over in `ended()`.
+    An observer has a method for each event that it wants. `before_call(module)` and `after_call(module, args, kwargs,
+    output)` are of outermost modules, with gradients. Then come `before_backward(reached)`, `after_backward(reached)`,
+    `before_clip(params)`. With `ready(optimizer)` the gradients are as the code wants them, `before_step(optimizer)` is
+    a scaler's, too, `stepping(optimizer)` just before parameters change; `after_step(optimizer)` was taken or left out.
+    `updated(scaler)` and `scheduled(optimizer)` follow. `cleared(optimizers)` may be of a part. `ended()` is last.
     """
 
     def __init__(self, tell: Teller, root: str) -> None:
@@ -132,10 +126,7 @@ class Scene:
         return as_location(self._places.of(sys._getframe(1)))  # noqa: SLF001  # as logging does
 
     def safely(self, what: str, look: Callable[[], R]) -> R | None:
-        """Return what a look of the recorder comes to; a fault of the recorder must not become one of the project.
-
-        It is noted, each such thing once, and the evidence that it would have given stays missing.
-        """
+        """Return what a look of the recorder comes to; a fault of it is noted once, and none of the project's."""
         try:
             return look()
         except Exception as error:  # noqa: BLE001  # see above
@@ -179,8 +170,7 @@ class Scene:
 
     def scale_of(self, scaler: GradScaler | None) -> float:
         """Return the loss scale that a scaler multiplies losses with, 1 where it does not."""
-        scales = scaler is not None and scaler.is_enabled() and id(scaler) in self.scaling
-        return float(scaler.get_scale()) if scaler is not None and scales else 1.0
+        return float(scaler.get_scale()) if scaler and scaler.is_enabled() and id(scaler) in self.scaling else 1.0
 
 
 def held(optimizer: Optimizer) -> Iterator[Tensor]:
@@ -225,9 +215,8 @@ def is_finite(tensor: Tensor) -> bool:
 
 def same(one: Tensor, other: Tensor) -> bool:
     """Return whether two tensors are equal, NaN with NaN."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
+    alike = one.shape == other.shape and one.dtype == other.dtype
+    return alike and (torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all()))
 
 
 def rates(optimizer: Optimizer) -> list[float]:

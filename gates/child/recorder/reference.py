@@ -1,8 +1,7 @@
-"""The gradients of the first steps, compared with those of the same modules computed in float64.
+"""The gradients of the first steps, compared with those of the same modules computed again in float64.
 
-The calls of outermost modules are kept with their inputs, and the gradients that a backward pass brings to their
-outputs. From these a copy in float64 computes the parameters' gradients again. Whatever the loss was and however it
-was weighted, the gradients that an optimizer steps with, or that are clipped, must be these.
+A copy computes them from the calls of outermost modules and the gradients that a backward pass brings to their outputs.
+Whatever the loss was, the gradients that an optimizer steps with, or that are clipped, must be these.
 """
 
 import copy
@@ -146,12 +145,10 @@ class Reference:
         for kept in calls:
             off = max(off, _again(kept, expected))
         pairs = [(param, expected.get(id(param))) for param in held(optimizer)]
-        known = [
-            (_used(param).double().flatten() / divisor, true.flatten()) for param, true in pairs if true is not None
-        ]
+        known = [(_used(param).double().flatten(), true.flatten()) for param, true in pairs if true is not None]
         if not known:
             return {"why_not": "no gradient of a recorded call"}
-        actual, true = torch.cat([pair[0] for pair in known]), torch.cat([pair[1] for pair in known])
+        actual, true = torch.cat([used for used, _ in known]) / divisor, torch.cat([true for _, true in known])
         lost = (actual == 0) & (true.abs() > TINY)
         return {
             "precision": "/".join(sorted({kept.precision for kept in calls})),
@@ -166,7 +163,6 @@ class Reference:
 
 
 def _used(param: Tensor) -> Tensor:
-    """Return the gradient of a parameter, zero where there is none."""
     return torch.zeros_like(param) if param.grad is None else param.grad.detach()
 
 
@@ -203,15 +199,14 @@ def _again(kept: Kept, expected: dict[int, Tensor]) -> float:
 def _from_outside(brought: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """Return of each output's gradient what came from outside of the module.
 
-    Where one output is made of another (a loss and its logits), the gradient of the latter has the share of the former
-    in it, which the copy's own backward pass brings again.
+    The gradient of logits has in it the share of their loss, if both are outputs: the copy's backward pass adds it.
     """
     left, done = list(brought), list[tuple[Tensor, Tensor]]()
     while left:
         at = next((i for i, (one, _) in enumerate(left) if not any(_leads(two, one) for two, _ in left)), 0)
         output, grad = left.pop(at)
         for other, share in done:
-            inner = torch.autograd.grad(other, output, share.to(other.dtype), retain_graph=True, allow_unused=True)[0]
+            inner = _through(other, output, share.to(other.dtype))
             grad = grad if inner is None else grad - inner.double()
         done.append((output, grad))
     return done
@@ -219,13 +214,14 @@ def _from_outside(brought: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Te
 
 def _leads(result: Tensor, source: Tensor) -> bool:
     """Whether one output is made of another."""
-    if result is source:
-        return False
-    return torch.autograd.grad(result.sum(), source, retain_graph=True, allow_unused=True)[0] is not None
+    return result is not source and _through(result.sum(), source) is not None
+
+
+def _through(result: Tensor, source: Tensor, share: Tensor | None = None) -> Tensor | None:
+    return torch.autograd.grad(result, source, share, retain_graph=True, allow_unused=True)[0]
 
 
 def _tensors(output: object) -> list[Tensor]:
-    """Return the tensors of a nest of containers, each once."""
     found = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
     return list({id(leaf): leaf for leaf in found}.values())
 

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from .calls import around, around_all, nothing
+from .calls import around, around_all
 from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
 
 MOST_NODES = 50_000
@@ -34,10 +34,10 @@ class Steps:
             scene,
             GradScaler,
             {
-                "scale": (nothing, self._scaled),
+                "scale": (None, self._scaled),
                 "unscale_": (self._unscale, None),
                 "step": (self._step, self._stepped),
-                "update": (self._update, self._updated),
+                "update": (lambda scaler, *_, **__: self._tell("update", scaler), self._updated),
             },
         )
         for owner in (Tensor, torch.autograd):  # a tensor's method calls autograd's function
@@ -63,15 +63,9 @@ class Steps:
         scene.here.reached = None
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
         reached = read_graph(roots)
-        scene.tell(
-            "scaled_backward" if reached.scaler else "backward",
-            *scene.led_to(reached),
-            scaler=reached.scaler,
-            scale=scene.scale_of(reached.scaler),
-            products=reached.products,
-            whole=reached.whole,
-            share=reached.share,
-        )
+        facts = {"products": reached.products, "whole": reached.whole, "share": reached.share}
+        word, scale = "scaled_backward" if reached.scaler else "backward", scene.scale_of(reached.scaler)
+        scene.tell(word, *scene.led_to(reached), scaler=reached.scaler, scale=scale, **facts)
         scene.let_know("before_backward", reached)
         scene.here.reached = reached
 
@@ -94,11 +88,10 @@ class Steps:
         self._scene.let_know("before_step", optimizer)
 
     def _ready(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
-        """Take down what an optimizer is about to step with."""
         self._before_step[id(optimizer)] = copied(optimizer)
         params = sorted({dtype_name(param.dtype) for param in held(optimizer) if param.requires_grad})
-        state = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
-        self._states[id(optimizer)] = state
+        about = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
+        self._states[id(optimizer)] = about
         self._scene.let_know("ready", optimizer)
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
@@ -113,9 +106,6 @@ class Steps:
         scene.tell("attempt", optimizer=number, scaler=scaler, window=window, skipped=skipped, **state)
         scene.let_know("after_step", optimizer)
         scene.attempts += 1
-
-    def _update(self, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
-        self._tell("update", scaler)
 
     def _updated(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         self._windows[scaler] += 1
@@ -191,5 +181,4 @@ def _factors(node: Any) -> Iterator[tuple[float, bool]]:  # noqa: ANN401
 
 
 def _is_scale(factor: float) -> bool:
-    """Whether a factor is a power of two above 1."""
     return factor >= 2 and math.log2(factor).is_integer()

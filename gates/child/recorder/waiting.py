@@ -32,8 +32,7 @@ TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
 class Feeding:
     """Which code loops over the steps, and which of what it calls hands it the batches.
 
-    Batches come from what the loop calls directly: a generator, a `__next__`, or a function of the project one of
-    whose returned tensors a model was called with. The last is found out in one step in which each return is looked at.
+    That is a generator, a `__next__`, or a function that returned, in one step, a tensor that a model was called with.
     """
 
     def __init__(self, places: Places) -> None:

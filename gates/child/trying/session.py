@@ -1,7 +1,4 @@
-"""Runs pytest once in a process of its own: forked from a warm process, or started afresh; it tells of events.
-
-What was collected, how each test ended and what was imported is written down as it happens.
-"""
+"""Runs pytest once in a process, forked from a warm one or started afresh, which tells of events as they happen."""
 
 import contextlib
 import gc
@@ -26,6 +23,7 @@ from .values import hearing
 Told = dict[str, Any]
 PAGE = 4096
 KEPT = 300  # characters of a message
+NEUTRAL = ("-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o")
 # of plugins, which a warm process has loaded before pytest could rewrite their assertions
 UNTOLD = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 
@@ -79,7 +77,7 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            self.say("uncollected", id=report.nodeid, message=_last_line(report.longreprtext))
+            self.say("uncollected", id=report.nodeid, message=_last_line(report))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note that a test has begun."""
@@ -87,7 +85,7 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a phase of a test ended."""
-        message = _last_line(report.longreprtext) if report.failed else ""
+        message = _last_line(report) if report.failed else ""
         self.say("ended", id=report.nodeid, when=report.when, outcome=report.outcome, message=message)
 
 
@@ -96,26 +94,15 @@ def main(told: Told) -> int:
     sys.dont_write_bytecode = not told.get("compiled")
     with Path(told["events"]).open("a", encoding="utf-8") as events:
         recorder = Recorder(told, events)
-        neutral = [
-            "-q",
-            "--color=no",
-            "--tb=line",
-            "-p",
-            "no:randomly",
-            "-o",
-            f"cache_dir={told['cache']}",
-            "-W",
-            UNTOLD,
-        ]
+        neutral = [*NEUTRAL, f"cache_dir={told['cache']}", "-W", UNTOLD]
         code = int(pytest.main([*told["arguments"], *neutral], plugins=[recorder]))
         recorder.say("exit", exit_code=code)
     sys.stdout.flush()
     return code
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:KEPT] if lines else ""
+def _last_line(report: pytest.CollectReport | pytest.TestReport) -> str:
+    return report.longreprtext.strip().rpartition("\n")[2].strip()[:KEPT]
 
 
 def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
@@ -138,8 +125,7 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
 def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int) -> Told:
     """Run a session to its end or its limits; return its events and how its process ended.
 
-    From its first event on its main thread may compute for `busy_s` without another one: else a loop does not end.
-    `busy` is the longest that it did: unlike `seconds` it says nothing of how busy the machine is.
+    Its main thread may compute for `busy_s` without an event: else a loop does not end, however busy the machine is.
     """
     events, busy_s = Path(told["events"]), float(told.get("busy_s", "inf"))
     events.write_bytes(b"")
@@ -168,9 +154,8 @@ def _fork(told: Told, log: Path) -> int:
     code = 70
     try:
         os.setsid()
-        number = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        for stream in (1, 2):
-            os.dup2(number, stream)
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
+        os.dup2(1, 2)
         sys.argv = ["pytest"]
         code = main(told)
         sys.stderr.flush()
@@ -191,7 +176,6 @@ def _spawn(told: Told, log: Path) -> int:
 
 
 def _resident(pid: int) -> int:
-    """Return the memory that a process holds, where the system tells."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
     except (OSError, ValueError, IndexError):

@@ -48,10 +48,7 @@ def hearing(keys: Mapping[str, tuple[str, int]], tell: Callable[[str, str], None
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a value; nothing where no other can be made.
-
-    A tuple is told with its length, and a tensor of one number apart: what reads it would stumble over another shape.
-    """
+    """Return the kind of a value, with the length of a tuple and apart a tensor of one number; nothing for no kind."""
     names = (CALLABLES.get(base.__name__, base.__name__) for base in type(value).__mro__)
     kind = next((name for name in names if name in KINDS), "")
     if kind == "Tensor" and getattr(value, "shape", None) == ():

@@ -56,10 +56,7 @@ class Worker:
         return {"id": fault["id"], "tries": tries, "collected": tests}
 
     def asked_each(self, fault: Told, deadline: float) -> Told:
-        """Return which of some tests fail with something else put in and pass without it, and which ran to their end.
-
-        One whose function noticed something is not asked again.
-        """
+        """Return which tests fail with something else put in and pass without it, and which pass with it."""
         noticed, missed, limit_s = set[str](), set[str](), self._limit_s(fault)
         for way in fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
@@ -78,10 +75,7 @@ class Worker:
         return [test for test in tests if test in self._collected]
 
     def _noticed(self, fault: Told, text: str, tests: list[str], limit_s: float) -> Told:
-        """Run tests with a fault in; what they notice counts only if they pass as far without it.
-
-        Tests that do not are put aside: others may notice for better reasons.
-        """
+        """Run tests with a fault in; what they notice counts only if they pass as far without it."""
         found: Told = {}
         aside: list[str] = []
         for _ in range(4):
@@ -91,7 +85,8 @@ class Worker:
                 return {**found, "idle": len(tests) - int(control.get("passed", 0))}
             if found["end"] == "broken":
                 break
-            control = self._control(fault, tests[: _place(found["by"], tests)], limit_s)
+            upto = tests.index(found["by"]) + 1 if found["by"] in tests else len(tests)
+            control = self._control(fault, tests[:upto], limit_s)
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
             longer = control["seconds"] * TIMES > limit_s * 1.5, control["busy"] * TIMES > _busy_s(fault)
@@ -132,21 +127,13 @@ class Worker:
             self._copy.restore()
 
     def prepare(self, faults: list[Told]) -> None:
-        """Collect all tests once with what is compiled kept.
-
-        A file with a fault looks newer than what was compiled of it, and is compiled again. Some tests run, to hear
-        what kind of thing the functions give back that are to give back another.
-        """
+        """Collect all tests once, keep what is compiled; run some to hear what kind of thing functions give back."""
         tests = list(dict.fromkeys(test for fault in faults for test in fault["tests"]))
         listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
-        places = {key: key.rpartition(":") for key in listen}
-        facts = {
-            "compiled": True,
-            "run": list(listen.values()),
-            "listen": {key: (str(self._root / path), int(line)) for key, (path, _, line) in places.items()},
-        }
+        parts = {key: key.rpartition(":") for key in listen}
+        places = {key: (str(self._root / path), int(line)) for key, (path, _, line) in parts.items()}
         limit_s = float(self._plan["collect_s"]) + max(map(self._limit_s, faults), default=0)
-        session = self._session(tests, limit_s, *EACH, **facts)
+        session = self._session(tests, limit_s, *EACH, compiled=True, run=list(listen.values()), listen=places)
         self._copy.restore()
         self._start_s, told = session["seconds"], session["events"]
         self._collected = {event["id"] for event in told if event["event"] == "collected"}
@@ -155,25 +142,19 @@ class Worker:
         os.environ[HEARD] = str(kinds)
 
     def _session(self, tests: list[str], limit_s: float, *more: str, **facts: object) -> Told:
+        files = dict.fromkeys(test.split("::")[0] for test in tests)
         told = {
             "tests": tests,
             "events": str(self._scratch / "events.jsonl"),
             "cache": str(self._scratch / "cache"),
-            "arguments": [
-                *dict.fromkeys(test.split("::")[0] for test in tests),
-                "--maxfail=1",
-                f"--rootdir={self._root}",
-                *more,
-            ],
+            "arguments": [*files, "--maxfail=1", f"--rootdir={self._root}", *more],
             **facts,
         }
         most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
-        log = self._scratch / "session.log"
-        return run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
+        return run(told, forked=self._forked, log=self._scratch / "session.log", limit_s=limit_s, limit_bytes=most)
 
 
 def _busy_s(fault: Told) -> float:
-    """Return how long a test may compute."""
     return max(LEAST_BUSY_S, TIMES * float(fault["longest_s"]))
 
 
@@ -207,11 +188,6 @@ def _judged(session: Told) -> Told:
     if not any(event["event"] == "exit" for event in events):
         return {**facts, "end": "crashed", "by": started, "message": f"the process ended, exit code {session['code']}"}
     return {**facts, "end": "survived"}
-
-
-def _place(test: str, tests: list[str]) -> int:
-    """Return how many tests run up to one and with it."""
-    return tests.index(test) + 1 if test in tests else len(tests)
 
 
 def work(plan: Told) -> int:

@@ -1,7 +1,6 @@
 """A pytest plugin that runs inside the tested project's process and tells in a journal what happens there.
 
-Outcomes are told twice: as the exception says, noted around the test function itself, inside of all that a conftest
-could put around it; and as the report says.
+Outcomes are told twice: by the exception, noted inside of all that a conftest could put around it, and by the report.
 """
 
 import faulthandler

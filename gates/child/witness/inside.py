@@ -84,10 +84,7 @@ def watched_test(item: pytest.Item, told: dict[str, object]) -> Iterator[None]:
 
 
 def watched_function(item: pytest.Item, told: dict[str, object]) -> Callable[..., object] | None:
-    """Return a function that calls that of a test and notes how it ended; `None` where a plugin may call it otherwise.
-
-    An async test is called by its plugin, a unittest one by unittest.
-    """
+    """Return a function that calls a test's and notes how it ended; `None` where a plugin may call it otherwise."""
     function = getattr(item, "obj", None)
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     if is_async or not callable(function) or not (type(item) is pytest.Function or hasattr(item, "addFailure")):
@@ -124,11 +121,7 @@ running: list[str] = []
 
 
 def judged(session: pytest.Session) -> list[dict[str, object]]:
-    """Run the canaries through the hooks of a test, without telling any report of them; return what they were called.
-
-    They use no fixture and are no part of the session. What cannot be run, because a hook of the project wants more
-    of a test than they have, is told as such.
-    """
+    """Run the canaries through the hooks of a test, no report told; return how each ended, or why it could not run."""
     if not session.items:
         return []
     running.append("now")

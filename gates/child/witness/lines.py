@@ -1,9 +1,7 @@
 """A pytest plugin that notes which test runs which lines of the implementation, by the library `coverage`.
 
-It changes nothing about the run: where `coverage` is not there, or the project
-traces itself, it stands down and says why. Lines that run in a fixture wider than a function, at import or between
-tests are noted as such, for no test can claim them. Other processes are not followed, for that would change them; that
-a test started some is noted.
+It changes nothing about the run: where it cannot trace, it stands down and says why. No test can claim lines that run
+in a wider fixture, at import or between tests. Other processes are not followed; that a test started some is noted.
 """
 
 import functools
@@ -161,7 +159,6 @@ def _cached(root: str) -> list[tuple[str, int]]:
 
 
 def _why_not(config: pytest.Config) -> str:
-    """Return why tracing must be left to somebody else, or nothing."""
     monitoring = getattr(sys, "monitoring", None)
     if getattr(config.known_args_namespace, "cov_source", None):
         return "the project measures coverage itself (pytest-cov)"
@@ -177,7 +174,6 @@ def _why_not(config: pytest.Config) -> str:
 
 
 def _files_under(root: str) -> list[str]:
-    """Return the files of all modules that lie in a folder, however they were imported."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     inside = os.path.join(root, "")  # noqa: PTH118  # modules may have patched more than this
     return sorted({f for f in files if isinstance(f, str) and f.startswith(inside)})
@@ -192,13 +188,11 @@ def _foreign(own: dict[str, str]) -> list[str]:
 
 def _unheard() -> list[str]:
     """Return what ran code that no tracer sees."""
-    found = []
-    if any(name in sys.modules for name in SPAWNS):
-        found.append("tests used multiprocessing, whose processes were not followed")
-    metrics = getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None)
-    if metrics:
-        found.append("torch.compile ran code whose lines were not seen")
-    return found
+    spawned = any(name in sys.modules for name in SPAWNS)
+    compiled = bool(getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None))
+    unheard = {"tests used multiprocessing, whose processes were not followed": spawned}
+    unheard["torch.compile ran code whose lines were not seen"] = compiled
+    return [what for what, is_so in unheard.items() if is_so]
 
 
 _lines = Lines()

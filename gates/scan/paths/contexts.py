@@ -18,11 +18,7 @@ ENDED = "<ended>"
 Paths = list[State]
 Run = list[tuple[State, Value]]
 Bind = Callable[[State, Value], State]
-
-
-def as_it_is(path: State, _value: Value) -> State:
-    """Return a path that takes nothing of what a context gives."""
-    return path
+Inner = Callable[[Paths], Paths]
 
 
 MAX_WORK = 2_000
@@ -39,8 +35,8 @@ class Joining:
 
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
-        self.cut, self._work = False, 0
         self._words = frozenset(word for kind in happening.kinds for p in kind.code.patterns for word in p.words)
+        self.start()
 
     def joined(self, paths: Paths) -> Paths:
         """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
@@ -91,28 +87,27 @@ def _united(one: State, other: State) -> State:
 class Contexts(Joining):
     """The part of a walk that goes into contexts and out of them."""
 
-    project: Project
-    hot: Hot
-    stack: list[ast.AST]
-    yields: list[Callable[[Run], Paths]]
-    frames: list[Frame]
-    calls: dict[Event, tuple[Frame, ...]]
-    place: Callable[[State, Scope], Place]
     enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
 
-    def context(
-        self,
-        value: Value,
-        node: ast.expr,
-        path: State,
-        scope: Scope,
-        inner: Callable[[Paths], Paths],
-        bind: Bind = as_it_is,
-    ) -> Paths:
-        """Walk what stands in a context: a block that is an event, or a context manager of the program's own.
+    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
+        super().__init__(happening)
+        self.project, self.hot = project, hot
+        self.yields: list[Callable[[Run], Paths]] = []
 
-        With `bind` a path takes what the context gives to the block.
-        """
+    def start(self) -> None:
+        """Begin a new walk."""
+        super().start()
+        self.tries, self.stack, self.walked = 0, list[ast.AST](), set[ast.AST]()
+        self.frames, self.calls = list[Frame](), dict[Event, tuple[Frame, ...]]()
+
+    def place(self, path: State, scope: Scope) -> Place:
+        """Return the place that a path has come to."""
+        return Place(self.project, scope, path.names, path.heap, path.turns)
+
+    def context(
+        self, value: Value, node: ast.expr, path: State, scope: Scope, inner: Inner, bind: Bind = lambda path, _: path
+    ) -> Paths:
+        """Walk what stands in a context, an event or a manager of the program's own, with what that gives (`bind`)."""
         made, place = value.node or node, value.place or self.place(path, scope)
         begun, ends = self.happening.of_block(made, place, node)
         if begun or ends:
@@ -150,9 +145,7 @@ class Contexts(Joining):
             return None
         return closure if is_manager(function) else None
 
-    def _spliced(
-        self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
-    ) -> Paths:
+    def _spliced(self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Inner, bind: Bind) -> Paths:
         """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
         assert isinstance(made, ast.Call)
         outer_names, stack, kept = path.names, list(self.stack), f"{place.spot(made)}.{ENDED}"
@@ -237,18 +230,13 @@ class Contexts(Joining):
 
 
 def parameters_of(
-    node: Function | ast.Lambda,
-    values: tuple[Value, ...],
-    named: Mapping[str, Value],
-    called: Place,
+    node: Function | ast.Lambda, values: tuple[Value, ...], named: Mapping[str, Value], called: Place
 ) -> dict[str, Value]:
     """Return what the parameters of a function are where it is called so."""
-    arguments = node.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    found = dict(zip(names, values, strict=False))
-    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
-    place = Place(called.project, called.scope, {}, called.heap)
-    for name, default in parameters(node).items():
+    own, place = parameters(node), Place(called.project, called.scope, {}, called.heap)
+    found = dict(zip((a.arg for a in (*node.args.posonlyargs, *node.args.args)), values, strict=False))
+    found |= {name: value for name, value in named.items() if name in own}
+    for name, default in own.items():
         if name not in found and default is not None and REST not in named:
             found[name] = place.value(default)
         elif name not in found:
@@ -271,10 +259,7 @@ def is_manager(function: Function | ast.Lambda) -> bool:
 
 
 def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
-    """Yield the attributes of a new object that are objects which its constructor was passed.
-
-    What is passed as a constant is left open: another caller may pass something else.
-    """
+    """Yield the attributes of a new object that are objects, and no constants, which its constructor was passed."""
     found = place.project.method(owner, "__init__")
     if found is None:
         return
@@ -285,5 +270,5 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     for name, bindings in base.attributes.items():
         node = bindings[0][0].node if len(bindings) == 1 else None
         value = names.get(node.id) if isinstance(node, ast.Name) else None
-        if value in passed and not value.is_known and not place.project.is_reset(name):
+        if value in passed and not value.is_known and name not in place.project.lineage.reset:
             yield f"{made.key}.{name}", value

@@ -11,7 +11,7 @@ from gates.scan.paths.state import Event, State
 from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
 from gates.scan.program.module import names_of, tail_of
-from gates.scan.program.nodes import kept
+from gates.scan.program.nodes import kept, lines_of
 from gates.scan.program.project import Project
 from gates.scan.rule import Constraint, EventKind, Needs
 from gates.scan.shapes import may_meet
@@ -112,52 +112,34 @@ def tails_of(pattern: Pattern) -> Iterator[str]:
         yield pattern.tail
         return
     nodes = list(ast.walk(pattern.body))
-    found = next((n for n in nodes if isinstance(n, ast.Attribute) and not n.attr.startswith("__")), None)
-    if found is not None:
-        yield found.attr
-    else:  # a function that is called by its plain name
-        called = (n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
-        yield from [func.id for func in called if not func.id.startswith("__")][:1]
+    named = [n.attr for n in nodes if isinstance(n, ast.Attribute)]
+    named += [n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]  # a plain function
+    yield from [name for name in named if not name.startswith("__")][:1]
 
 
 def _is_so(kind: EventKind, state: State) -> bool:
     """Return whether the code is an event under the conditions that a path has come through."""
-    if kind.code.unless is not None and any(map(kind.code.unless.search, state.guards)):
-        return False
-    return kind.code.when is None or any(map(kind.code.when.search, state.guards))
+    unless, when = kind.code.unless, kind.code.when
+    denied = unless is not None and any(map(unless.search, state.guards))
+    return not denied and (when is None or any(map(when.search, state.guards)))
 
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
     """Make an event of what fits."""
     bound = {hole: found.key for hole, found in holes.items()} | about(holes)
-    first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
-    if isinstance(node, ast.Call):
-        first = _line_of(node)
-    return Event(name, tuple(sorted(bound.items())), place.scope.module.path, first, max(first, last or first))
-
-
-def _line_of(node: ast.Call) -> int:
-    """Return the line that a call's own name stands in, which a chain of calls may have far below its first."""
-    func = node.func
-    return func.end_lineno or node.lineno if isinstance(func, ast.Attribute) else node.lineno
+    return Event(name, tuple(sorted(bound.items())), place.scope.module.path, *lines_of(node))
 
 
 def fits(needs: Needs, holes: Holes) -> bool:
     """Return whether every metavariable is what it must be; one of unknown class passes beside one that is sure."""
-    sure = False
-    doubtful = False
+    verdicts = set[bool | None]()
     for name, hole in holes.items():
         need = needs.get(name)
-        if _is_module(hole):
-            return False
-        if need is None:
-            continue
-        verdict = _meets(need, hole)
+        verdict = False if _is_module(hole) else True if need is None else _meets(need, hole)
         if verdict is False:
             return False
-        sure = sure or verdict is True
-        doubtful = doubtful or verdict is None
-    return sure or not doubtful
+        verdicts |= set() if need is None else {verdict}
+    return True in verdicts or None not in verdicts
 
 
 def _is_module(hole: Hole) -> bool:

@@ -1,12 +1,11 @@
 """Which code of a program may have to do with events: what has their names, what calls that, what it is concerned with.
 
-Everything else need not be walked. A name leads to all functions that are called so: too much is walked rather than
-too little, and what a call really runs is found on the path.
+A name leads to all functions that are called so: what a call really runs is found on the path.
 """
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from gates.scan.matches import match, names_it
@@ -55,12 +54,8 @@ class Hot:
         self._needs = happening.needs
         edge = [function for each in happening.kinds for function in self._begun(each)]
         for _ in range(MAX_DEPTH):
-            edge = [
-                outer
-                for function in edge
-                for node, module in self._callers(function)
-                for outer in self._mark(node, module, runs=function)
-            ]
+            calls = [(function, *place) for function in edge for place in self._callers(function)]
+            edge = [outer for function, node, module in calls for outer in self._mark(node, module, runs=function)]
 
     def __contains__(self, node: object) -> bool:
         """Return whether something in a node may be an event or lead to one."""
@@ -109,7 +104,6 @@ class Hot:
 
     @cached_property
     def _within(self) -> dict[ast.AST, list[ast.AST]]:
-        """Return by function those that stand in it."""
         found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
         for function, module in self.functions.items():
             for around in module.ancestors(function):
@@ -149,13 +143,12 @@ class Hot:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
         found: list[Place] = []
         names: set[str] = set()
-        todo: list[ast.expr] = [node]
+        todo: Sequence[ast.expr] = [node]
         for _ in range(HOPS):
             names = {name for each in todo for name in _targets(each, module)} - names
-            uses = [use for name in names for use in module.mentions.get(name, ())]
+            uses = (use for name in names for use in module.mentions.get(name, ()))
             loaded = [use for use in uses if isinstance(use.ctx, ast.Load) and use is not node]
-            found += [(use, module) for use in loaded]
-            todo = [*loaded]
+            found, todo = [*found, *((use, module) for use in loaded)], loaded
         return found
 
     def _mark(self, node: ast.AST, module: Module, kind: str = "", runs: ast.AST | None = None) -> list[ast.AST]:
@@ -207,13 +200,12 @@ class Hot:
         """Return whether a file may know what another one defines: it is that one, or imports something of it."""
         key = module.path, home.path
         if key not in self._seen:
-            names = (name for name in module.aliases.values())
             self._seen[key] = module is home or any(
                 name == home.name
                 or name.startswith(f"{home.name}.")
                 or home.name.endswith(f".{name.lstrip('.')}")
                 or name.rpartition(".")[0].lstrip(".") == home.name.rpartition(".")[2]
-                for name in names
+                for name in module.aliases.values()
             )
         return self._seen[key]
 

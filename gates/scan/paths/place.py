@@ -16,9 +16,9 @@ from gates.scan.program.scope import Scope
 MAX_KEY, KEPT_KEY = 2000, 200
 MAX_HOPS = 4
 ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
-SETTLED = re.compile(
-    r"_*(uses?|supports?)_|\w*(available|installed|supported)$"
-)  # what is asked so is the same in each turn of a loop
+NAMED = ast.Name | ast.Attribute | ast.Subscript
+# what is asked so is the same in each turn of a loop
+SETTLED = re.compile(r"_*(uses?|supports?)_|\w*(available|installed|supported)$")
 PARTIAL = "functools.partial"
 STABLE = re.compile(
     "bool|enumerate|find_spec|float|getenv|hasattr|int|isinstance|items|keys|len|list|optimizers|parameters|range|"
@@ -28,10 +28,7 @@ STABLE = re.compile(
 
 @dataclass(eq=False)
 class Place:
-    """A place on a path: answers what names mean there, what a variable was made by, and which object it is.
-
-    It is never changed; one that is `frozen` takes three times as long to make.
-    """
+    """A place on a path: what names mean there, and what made them. Not `frozen`, which takes three times as long."""
 
     project: Project
     scope: Scope
@@ -80,20 +77,17 @@ class Place:
 
     def key(self, node: ast.AST) -> str:
         """Return which object an expression is: its text, its variables replaced by what they are."""
+        if isinstance(node, NAMED) and (found := self.find(node)) is not None:
+            return found.key
         if isinstance(node, ast.Name):
-            found = self.find(node)
-            if found is not None:
-                return found.key
             named = self.scope.lookup(node.id)
             if named is not None and named[0].function is None:
                 return self.scope.dotted(node) or f"{self.scope.module.name}.{node.id}"
             return node.id
         if isinstance(node, ast.Attribute):
-            found = self.find(node)
-            return found.key if found is not None else f"{self.key(node.value)}.{node.attr}"
+            return f"{self.key(node.value)}.{node.attr}"
         if isinstance(node, ast.Subscript):
-            found = self.find(node)
-            return found.key if found is not None else "".join(self._texts(node))
+            return "".join(self._texts(node))
         if isinstance(node, ast.Constant):
             return repr(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ITSELF:
@@ -108,7 +102,6 @@ class Place:
         return _bounded("".join(self._texts(node)))
 
     def _texts(self, node: ast.AST) -> list[str]:
-        """Return the text of any other expression, part by part."""
         found = [type(node).__name__, "("]
         for child in children(node):
             found += [self.key(child) if isinstance(child, ast.expr) else type(child).__name__, ","]
@@ -190,7 +183,6 @@ def _bounded(key: str) -> str:
 
 
 def _behind_partial(node: ast.expr, place: Place) -> ast.expr:
-    """Return what a partial calls; anything else as it is."""
     is_partial = isinstance(node, ast.Call) and tail_of(node.func) == "partial" and place.dotted(node.func) == PARTIAL
     return node.args[0] if is_partial and isinstance(node, ast.Call) and node.args else node
 

@@ -7,13 +7,11 @@ from functools import cached_property, partial
 
 from gates.code.syntax import Comprehension
 from gates.scan.paths.contexts import Contexts, Paths, Run, given, is_manager, parameters_of
-from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import MAX_DEPTH, Hot
-from gates.scan.paths.place import Place, branch, passed_on
+from gates.scan.paths.hot import MAX_DEPTH
+from gates.scan.paths.place import branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import kept
-from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 
@@ -22,31 +20,15 @@ class Running(Contexts):
 
     block: Callable[[Sequence[ast.stmt], Paths, Scope], Paths]
 
-    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
-        super().__init__(happening)
-        self.project = project
-        self.hot = hot
-        self.walked: set[ast.AST] = set()
-        self.tries = 0
-        self.stack: list[ast.AST] = []
-        self.frames: list[Frame] = []
-        self.calls: dict[Event, tuple[Frame, ...]] = {}
-        self.yields: list[Callable[[Run], Paths]] = []
-
     @cached_property
     def anywhere(self) -> frozenset[str]:
         """Return the events that some code of the program may be."""
         return frozenset().union(*self.hot.kinds.values())
 
-    def start(self) -> None:
-        """Begin a new walk."""
-        super().start()
-        self.stack, self.tries, self.walked = [], 0, set()
-        self.frames, self.calls = [], {}
-
-    def place(self, path: State, scope: Scope) -> Place:
-        """Return the place that a path has come to."""
-        return Place(self.project, scope, path.names, path.heap, path.turns)
+    def marks(self, loop: ast.expr | ast.stmt, scope: Scope) -> list[Event]:
+        """Return the marks of a loop: where it is entered, where a turn begins, where it is left."""
+        line, path = loop.lineno, scope.module.path
+        return [Event(name, (), path, line, line) for name in ("loop", "turn", "done")]
 
     def tag(self, path: State) -> str:
         """Return what tells an object of this turn from one of the next."""
@@ -112,12 +94,11 @@ class Running(Contexts):
         for generator in node.generators:
             paths = [path for path, _ in self.run(generator.iter, paths, scope)]
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        line = node.lineno
-        loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
+        loop, mark, done = self.marks(node, scope)
         before = frozenset().union(*(path.words for path in paths))
         paths = [path.happens(loop) for path in paths]
         for turn in (1, 2):
-            paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            paths = [p.but(turns=f"{p.turns}/{node.lineno}.{turn}").happens(mark) for p in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
@@ -191,7 +172,7 @@ class Running(Contexts):
         inner = self.closure(node.func, path, scope) if happened is not None else None
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):
-            return self._inlined(node, path, scope)
+            return self._ran(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
         ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
@@ -205,26 +186,17 @@ class Running(Contexts):
                 paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
         return paths
 
-    def _inlined(self, node: ast.Call, path: State, scope: Scope) -> Run:
-        closure = self.closure(node.func, path, scope)
-        if closure is None:
-            return [self.built(node, path, scope)]
-        return self._ran(node, closure, path, scope)
-
-    def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
-        """Walk the function that a call runs."""
-        place = self.place(path, scope)
-        if closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
+    def _ran(self, node: ast.Call, path: State, scope: Scope) -> Run:
+        place, closure = self.place(path, scope), self.closure(node.func, path, scope)
+        if closure is None or closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
             return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
         path = self.furnished(closure.bound[0], path) if closure.bound else path
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
-        sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_plain = closure.scope.owner is None or sole
-        last = node.end_lineno or node.lineno
-        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain))
+        is_plain = closure.scope.owner is None or (is_own and self.project.method_names[tail_of(node.func)] == 1)
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
@@ -246,20 +218,16 @@ class Running(Contexts):
             ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
-        ended = [each.but(names=path.names) for each in ended]
-        return [
-            (
-                e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),
-                e.returned,
-            )
-            for e in self.joined(ended)
-        ]
+        ended = self.joined([each.but(names=path.names) for each in ended])
+        own = [(each, "raise" if each.ended == "raise" else "") for each in ended]
+        return [(each.but(ended=how, returned=None, guards=path.guards), each.returned) for each, how in own]
 
-    def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
-        """Walk a function's body inside of the contexts that decorate it."""
-        return self._within([d for d in node.decorator_list if d in self.hot], node, scope, [path])
+    def decorated(self, node: Function | ast.Module, path: State, scope: Scope) -> Paths:
+        """Walk a body inside of the contexts that decorate it."""
+        decorators = [] if isinstance(node, ast.Module) else node.decorator_list
+        return self._within([each for each in decorators if each in self.hot], node, scope, [path])
 
-    def _within(self, decorators: list[ast.expr], node: Function, scope: Scope, paths: Paths) -> Paths:
+    def _within(self, decorators: list[ast.expr], node: Function | ast.Module, scope: Scope, paths: Paths) -> Paths:
         if not decorators:
             return self.block(node.body, paths, scope)
         found: Paths = []
@@ -270,12 +238,11 @@ class Running(Contexts):
         return found
 
 
-def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:
+def _sides(node: ast.Call) -> list[ast.Call]:
     """Return the calls of a method of the one and of the other side of a choice."""
-    assert isinstance(node.func, ast.Attribute)
-    assert isinstance(node.func.value, ast.IfExp)
-    one, other = (
-        ast.copy_location(ast.Attribute(part, node.func.attr, ast.Load()), node.func)
-        for part in (node.func.value.body, node.func.value.orelse)
-    )
-    return tuple(ast.copy_location(ast.Call(func, node.args, node.keywords), node) for func in (one, other))  # type: ignore[return-value]  # two
+    func, calls = node.func, list[ast.Call]()
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.IfExp):
+        for part in (func.value.body, func.value.orelse):
+            method = ast.copy_location(ast.Attribute(part, func.attr, ast.Load()), func)
+            calls.append(ast.copy_location(ast.Call(method, node.args, node.keywords), node))
+    return calls

@@ -84,11 +84,7 @@ class Word:
         return tuple(reversed(found))
 
 
-class _Unset:
-    """No constant is known."""
-
-
-UNSET = _Unset()
+UNSET = object()  # no constant is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +99,7 @@ class Closure:
 
 @dataclass(eq=False)
 class Value:
-    """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
-
-    It is never changed; one that is `frozen` takes three times as long to make.
-
-    A path that left a block keeps what it returned as the `rest`.
-    """
+    """An object: its identity on a path, and what made it where. Not `frozen`, which takes three times as long."""
 
     key: str
     node: ast.expr | None = None
@@ -132,7 +123,7 @@ class Value:
     @property
     def is_known(self) -> bool:
         """Return whether its constant is known."""
-        return not isinstance(self.constant, _Unset)
+        return self.constant is not UNSET
 
     @property
     def type(self) -> str | None:

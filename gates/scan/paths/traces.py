@@ -12,6 +12,7 @@ from gates.scan.paths.state import Event, Frame, State, Value, Word
 from gates.scan.paths.walking import Walker, is_given_away
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
+from gates.scan.program.nodes import FUNCTIONS
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -20,9 +21,8 @@ from gates.scan.program.scope import Scope
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    A function that is `cut` has more paths than are walked, and no `words`: it is not decided; it is `told` of as such
-    where who runs it is not, in its place. One that is `handed` on stands inside of another, which leaves it to others
-    to run it, again and again.
+    A function that is `cut` has too many paths, and no `words`: it is not decided, and `told` of where who runs it is
+    not, in its place. One that is `handed` on stands inside of another, which leaves it to others to run it.
     """
 
     path: str
@@ -52,10 +52,7 @@ class Tracer:
         self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
-        """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
-
-        Functions whose events are none that `speaks` asks for are left out.
-        """
+        """Yield the traces of functions that `speaks` asks for: those that nothing runs, then those no walk came to."""
         hot, paths = self._hot, {module.path for module in judged}
         own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
         outer = [node for node, module in own if not _is_inner(node, module)]
@@ -111,18 +108,13 @@ def _trace(walker: Walker, node: ast.AST, hot: Hot) -> Iterator[Trace]:
 
 def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[tuple[Event, ...], ...]:
     """Return what happens on each path through a function, those that end by an error only where no other does."""
-    words: dict[tuple[Event, ...], None] = {}
-    raised: dict[tuple[Event, ...], None] = {}
+    words, raised = dict[tuple[Event, ...], None](), dict[tuple[Event, ...], None]()
     line = getattr(node, "lineno", 1)
     start, end = (Event(name, (), scope.module.path, line, line) for name in ("start", "end"))
     root = Word().then(start)
     try:
-        beginning = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
-        if isinstance(node, ast.Module):
-            ended = walker.block(node.body, [beginning], scope)
-        else:
-            ended = walker.decorated(node, beginning, scope)
-        for path in ended:
+        begun = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
+        for path in walker.decorated(node, begun, scope):
             kept = raised if path.ended == "raise" else words
             kept |= {(*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1}
     except TooMany:
@@ -134,7 +126,6 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
 
 
 def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> dict[str, Value]:
-    """Return what a function is handed, its instance among it."""
     place = Place(walker.project, scope, {}, {})
     named = () if isinstance(node, ast.Module) else parameters(node)
     names = {name: Value(name, ast.Name(name, ast.Load()), place) for name in named}
@@ -142,6 +133,4 @@ def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: Cl
 
 
 def _is_inner(node: ast.AST, module: Module) -> bool:
-    if isinstance(node, ast.Module | ast.Lambda):
-        return isinstance(node, ast.Lambda)
-    return any(isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef) for around in module.ancestors(node))
+    return isinstance(node, ast.Lambda) or any(isinstance(around, FUNCTIONS) for around in module.ancestors(node))

@@ -1,20 +1,23 @@
 """A walk along the paths of a function: statement by statement, with a set of paths that fork and join."""
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from gates.code.syntax import constant_truth
 from gates.scan.paths.contexts import Paths, Run
-from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import Place, apart, branch
+from gates.scan.paths.running import Running
 from gates.scan.paths.state import Closure, State, Value
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import children, inner, kept, text_of, walk
 from gates.scan.program.scope import PREPARES, UNKNOWN, Scope
 
+Loop = ast.For | ast.AsyncFor | ast.While
+Turn = Callable[[State, int], State]
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+TURNS = 2
 
 
 def changed_names(nodes: Iterable[ast.AST]) -> set[str]:
@@ -55,7 +58,7 @@ def flows(nodes: Iterable[ast.AST]) -> bool:
     return False
 
 
-class Walker(Looping):
+class Walker(Running):
     """Walks functions of one program for one set of events."""
 
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
@@ -73,10 +76,8 @@ class Walker(Looping):
                 return ended
             paths = self.joined(self._statement(statement, going, scope))
             if (passed := _passed_by(statement)) is not None:
-                paths = [
-                    p if p.ended else p.but(guards=(*p.guards, f"past {_asked_by(passed, self.place(p, scope))}"))
-                    for p in paths
-                ]
+                guarded = [(p, "" if p.ended else f"past {_asked_by(passed, self.place(p, scope))}") for p in paths]
+                paths = [p.but(guards=(*p.guards, guard)) if guard else p for p, guard in guarded]
         return [*ended, *paths]
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
@@ -86,9 +87,9 @@ class Walker(Looping):
         if isinstance(node, ast.If):
             return self._if(node, paths, scope)
         if isinstance(node, ast.For | ast.AsyncFor):
-            return self.for_loop(node, paths, scope)
+            return self._for(node, paths, scope)
         if isinstance(node, ast.While):
-            return self.while_loop(node, paths, scope)
+            return self._while(node, paths, scope)
         if isinstance(node, ast.With | ast.AsyncWith):
             return self._with(node, list(node.items), paths, scope)
         if isinstance(node, ast.Try | ast.TryStar):
@@ -97,13 +98,13 @@ class Walker(Looping):
             return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
         if isinstance(node, ast.Match):
             return [*paths, *(each for case in node.cases for each in self.block(case.body, paths, scope))]
-        if isinstance(node, ast.Return):
-            return self._return(node, paths, scope)
+        if isinstance(node, ast.Return) and node.value is not None:
+            return [path.but(ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
         if isinstance(node, ast.Raise) and is_exit(node):
             paths = [path for path, _ in self.run(node.exc, paths, scope)] if node in self.hot and node.exc else paths
         elif isinstance(node, ast.Raise) and not self.tries:
             return []
-        if isinstance(node, ast.Break | ast.Continue | ast.Raise):
+        if isinstance(node, FLOW):
             return [path.but(ended=type(node).__name__.lower()) for path in paths]
         return self._plain(node, paths, scope)
 
@@ -142,10 +143,8 @@ class Walker(Looping):
         """Return what a framework in the program itself made as something unknown, where its method does not tell."""
         if not isinstance(node, ast.Call) or tail_of(node.func) not in PREPARES:
             return run
-        return [
-            (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
-            for path, value in run
-        ]
+        told = ((path, value, value.node is node or _is_told(value)) for path, value in run)
+        return [(path, value if is_told else replace(value, kind=UNKNOWN)) for path, value, is_told in told]
 
     def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
         """Bind a target; without a value it becomes something that nothing is known of."""
@@ -165,10 +164,8 @@ class Walker(Looping):
                 return path.stores(f"{scope.module.name}.{target.id}", value)
             return path.binds(target.id, value)
         place = self.place(path, scope)
-        return path.stores(
-            place.key(target) if isinstance(target, ast.Subscript) else f"{place.key(target.value)}.{target.attr}",
-            value,
-        )
+        key = place.key(target) if isinstance(target, ast.Subscript) else f"{place.key(target.value)}.{target.attr}"
+        return path.stores(key, value)
 
     def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
         if value is not None and value.kind == UNKNOWN:
@@ -215,6 +212,54 @@ class Walker(Looping):
             paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
 
+    def _for(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
+        if function is not None and function in self.hot and inner(function, ast.Yield):
+            self.give_up()  # the two take turns
+        found: Paths = []
+        for path, value in self.run(node.iter, paths, scope):
+            found += self._turns(node, path, scope, partial(self._loop_target, node.target, value, scope))
+        return found
+
+    def _loop_target(self, target: ast.expr, source: Value, scope: Scope, path: State, turn: int) -> State:
+        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
+        if isinstance(target, ast.Tuple | ast.List):
+            for index, part in enumerate(target.elts):
+                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
+            return path
+        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
+
+    def _while(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop in two turns; in one that only tries again."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        marked = not isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise)
+        run = (self._turns(node, path, scope, lambda each, _turn: each, marked=marked) for path in paths)
+        return [each for after in run for each in after]
+
+    def _turns(self, node: Loop, path: State, scope: Scope, bind: Turn, *, marked: bool = True) -> Paths:
+        """Walk the turns of a loop, each with a mark, and leave it; one of a loop that is not marked."""
+        outer, guards = path.turns, path.guards
+        begins, turns, ends = ([mark] if marked else [] for mark in self.marks(node, scope))
+        going = [path.happens(*begins)]
+        left: Paths = []
+        for turn in range(1, 1 + (TURNS if marked else 1)):
+            going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
+            if isinstance(node, ast.While) and node.test in self.hot:
+                going = [each for each, _ in self.run(node.test, going, scope)]
+            after = self.joined(self.block(node.body, going, scope))
+            left += [each for each in after if each.ended in {"break", "return", "raise"}]
+            going = [each.but(ended="") for each in after if each.ended in {"", "continue"}]
+        going = self.block(node.orelse, going, scope) if node.orelse else going
+        result = []
+        for each in (*left, *going):
+            ended = "" if each.ended == "break" else each.ended
+            done = each if ended else each.happens(*ends).without_idle_loop(path.words)
+            result.append(done.but(ended=ended, turns=outer, guards=guards))
+        return result
+
     def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], paths: Paths, scope: Scope) -> Paths:
         if not items:
             return self.block(node.body, paths, scope)
@@ -227,7 +272,6 @@ class Walker(Looping):
         return found
 
     def _given(self, target: ast.expr | None, scope: Scope, at: ast.AST, path: State, value: Value) -> State:
-        """Bind the target of a block to what its context gives."""
         return path if target is None else self.bound(target, value, path, scope, at)
 
     def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:
@@ -255,11 +299,6 @@ class Walker(Looping):
             after = self.block(node.finalbody, [path.but(ended="")], scope)
             result += [p.but(ended=p.ended or path.ended, returned=p.returned or path.returned) for p in after]
         return result
-
-    def _return(self, node: ast.Return, paths: Paths, scope: Scope) -> Paths:
-        if node.value is None:
-            return [path.but(ended="return", returned=None) for path in paths]
-        return [path.but(ended="return", returned=value) for path, value in self.run(node.value, paths, scope)]
 
 
 @cache

@@ -53,19 +53,14 @@ class ClassInfo:
 
 
 def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
-    """Yield the attributes that a method sets on its instance, each with what it is set to."""
     for node in blocks(method):
         for target, binding in assigned(node):
             if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
                 yield target.attr, binding
 
 
-def stored_in(function: ast.AST) -> frozenset[str]:
+def stored(node: ast.AST) -> frozenset[str]:
     """Return the attributes that code sets."""
-    return kept(function, _stored)
-
-
-def _stored(node: ast.AST) -> frozenset[str]:
     return frozenset(n.attr for n in walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
 
 
@@ -123,14 +118,11 @@ class Lineage:
                     todo.append(info.name)
                     yield info
 
-    def is_reset(self, name: str) -> bool:
-        """Return whether code other than a constructor sets an attribute of that name."""
-        return name in self._reset
-
     @cached_property
-    def _reset(self) -> frozenset[str]:
+    def reset(self) -> frozenset[str]:
+        """Return the attributes that code other than a constructor sets."""
         methods = [m for info in list(self._project.classes.values()) for m in info.methods.items()]
-        own = (stored_in(method) for name, method in methods if name not in CONSTRUCTORS)
+        own = (kept(method, stored) for name, method in methods if name not in CONSTRUCTORS)
         return frozenset().union(*own, *(module.stores for module in self._project.modules.values()))
 
     def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
@@ -138,7 +130,7 @@ class Lineage:
         key = (function, owner.name)
         if key not in self._settings:
             self._settings[key] = frozenset()  # a circle sets nothing more
-            found = stored_in(function)
+            found = kept(function, stored)
             for call in walk(function) if depth else ():
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                     own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from gates.code.syntax import Definition, SourceModule, live_statements, origin
+from gates.code.meanings import star_imports
+from gates.code.syntax import Definition, SourceModule, imported, live_statements, origin
 from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -17,7 +18,6 @@ REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
 MAX_CALLS = 4  # from function to function
-PROPERTIES = frozenset({"property", "cached_property"})
 
 
 def name_of(path: str) -> str:
@@ -67,11 +67,11 @@ class Module(SourceModule):
     def bound_in(self, around: Function | ast.Lambda | ast.Module) -> dict[str, list[Binding]]:
         """Return what a function or the file binds, its parameters and blocks too, definitions unopened."""
         found: dict[str, list[Binding]] = defaultdict(list)
-        for name, binding in () if isinstance(around, ast.Module) else _parameters(around.args):
-            found[name].append(binding)
+        own = [] if isinstance(around, ast.Module) else [*_parameters(around.args)]
         for node in () if isinstance(around, ast.Lambda) else live_statements(around.body):
-            for name, binding in _bound(node, self.package):
-                found[name].append(binding)
+            own += _bound(node, self.package)
+        for name, binding in own:
+            found[name].append(binding)
         for name, binding in () if isinstance(around, ast.Module) else self._bound_inside.get(around, ()):
             if binding.kind == "value" or name not in found:
                 found[name].append(binding)
@@ -92,11 +92,7 @@ class Module(SourceModule):
     @cached_property
     def stars(self) -> list[str]:
         """Return the modules that are imported wholesale."""
-        return [
-            origin(node, self.package)
-            for node in live_statements(self.tree.body)
-            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
-        ]
+        return [origin(node, self.package) for node in star_imports(self.tree.body)]
 
     @cached_property
     def live(self) -> dict[type[ast.AST], list[ast.AST]]:
@@ -173,10 +169,9 @@ class Module(SourceModule):
         found: set[str] = set()
         todo = {word}
         for _ in range(MAX_CALLS):
-            ancestors = (
-                around for name in todo for node in self.mentions.get(name, ()) for around in self.ancestors(node)
-            )
-            todo = {around.name for around in ancestors if isinstance(around, DEFINED)} - found
+            nodes = (node for name in todo for node in self.mentions.get(name, ()))
+            around = (each for node in nodes for each in self.ancestors(node))
+            todo = {each.name for each in around if isinstance(each, DEFINED)} - found
             found |= todo
         return frozenset(found)
 
@@ -225,13 +220,8 @@ def _parameters(arguments: ast.arguments) -> Iterator[tuple[str, Binding]]:
 def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # noqa: C901  # a case for each
     if isinstance(node, Definition):
         yield node.name, Binding("define", node)
-    elif isinstance(node, ast.Import):
-        for alias in node.names:
-            short = alias.asname or alias.name.split(".")[0]
-            yield short, Binding("import", dotted=alias.name if alias.asname else short)
-    elif isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            yield alias.asname or alias.name, Binding("import", dotted=f"{origin(node, package)}.{alias.name}")
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from ((name, Binding("import", dotted=dotted)) for name, dotted in imported(node, package))
     elif isinstance(node, ast.AnnAssign) and node.value is None:
         if isinstance(node.target, ast.Name):
             yield node.target.id, Binding("parameter", node.annotation)
@@ -276,8 +266,3 @@ def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
     for each in walk(target):
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
             yield each.id, Binding("opaque")
-
-
-def is_property(function: Function) -> bool:
-    """Return whether a method is read like an attribute, so that a call of it calls what it returns."""
-    return any(tail_of(decorator) in PROPERTIES for decorator in function.decorator_list)

@@ -90,14 +90,18 @@ def text_of(node: ast.AST) -> str:
 
 def chain_of(node: ast.AST) -> str | None:
     """Return the text of `a.b.c`; `None` for anything that does not begin with a plain name."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    parts.append(node.id)
-    return ".".join(reversed(parts))
+    if isinstance(node, ast.Attribute):
+        owner = chain_of(node.value)
+        return owner and f"{owner}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def lines_of(node: ast.AST) -> tuple[int, int]:
+    """Return the first and last line of code; a chain of calls begins at its last name, far below its first perhaps."""
+    first = getattr(node, "lineno", 1)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        first = node.func.end_lineno or first
+    return first, max(first, getattr(node, "end_lineno", None) or first)
 
 
 def is_none(node: ast.AST | None) -> bool:

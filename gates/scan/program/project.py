@@ -3,10 +3,10 @@
 import ast
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 
-from gates.code.syntax import Unparsed, parse
+from gates.code.syntax import parse
 from gates.scan.program.classes import ClassInfo, Lineage
 from gates.scan.program.known import LIBRARIES, canonical
 from gates.scan.program.module import Function, Module, name_of, package_of
@@ -40,9 +40,7 @@ class Definitions:
                 self._names[child] = name
                 if isinstance(child, ast.ClassDef):
                     info = ClassInfo(name, child, scope, twice=name in self.classes)
-                    if info.twice:
-                        self.classes[name].twice = True
-                    self.classes.setdefault(name, info)
+                    self.classes.setdefault(name, info).twice |= info.twice
                     stack.append((child, scope, name, info))
                     continue
                 inner = Scope(self._project, module, child, scope, owner)
@@ -176,20 +174,15 @@ class Imports:
 
 
 class Project:
-    """All modules of a program, and where their names lead: one door to what its parts answer.
-
-    A module is loaded when a name leads to it. Those of the `main` paths, or all, are the `modules` that are searched.
-    """
+    """All modules of a program, each loaded when a name leads to it; `modules` are those to search, by default all."""
 
     def __init__(
         self,
         paths: Collection[str],
         load: Callable[[str], Module | None],
-        unparsed: Iterable[str] = (),
         main: Collection[str] | None = None,
         mentions: Callable[[str, Collection[str]], bool] = lambda _path, _words: True,
     ) -> None:
-        self.unparsed = tuple(unparsed)
         self._paths, self._mentions = paths, mentions
         self._main = paths if main is None else main
         self.by_name = {name_of(path): path for path in paths}
@@ -204,8 +197,7 @@ class Project:
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
         self.order_of, self.below = lineage.order_of, lineage.below
-        self.is_reset, self.attributes_set = lineage.is_reset, lineage.attributes_set
-        self.types = Types(self)
+        self.attributes_set, self.types = lineage.attributes_set, Types(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""
@@ -215,7 +207,7 @@ class Project:
 
     def fresh(self) -> "Project":
         """Return the same program, of which nothing is known yet."""
-        return Project(self._paths, self._load, self.unparsed, self._main, self._mentions)
+        return Project(self._paths, self._load, self._main, self._mentions)
 
     def module(self, path: str) -> Module | None:
         """Return a file of the program; nothing for one that cannot be read."""
@@ -261,19 +253,10 @@ class Project:
         return self._names_for[word]
 
 
-def project_of(contents: Mapping[str, bytes | str]) -> Project:
-    """Parse files by their paths relative to the root of the project; text in place of bytes is why there are none."""
-    modules: dict[str, Module] = {}
-    unparsed = []
-    for path, raw in contents.items():
-        if isinstance(raw, str):
-            unparsed.append(f"{path}:1: {raw}")
-            continue
-        try:
-            modules[path] = module_of(path, raw)
-        except Unparsed as error:
-            unparsed.append(str(error))
-    return Project(modules, modules.get, unparsed)
+def project_of(contents: Mapping[str, bytes]) -> Project:
+    """Parse files by their paths relative to the root; raise `Unparsed` with the place and the reason."""
+    modules = {path: module_of(path, raw) for path, raw in contents.items()}
+    return Project(modules, modules.get)
 
 
 def module_of(path: str, raw: bytes) -> Module:

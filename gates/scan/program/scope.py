@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gates.code.syntax import Definition
 from gates.scan.program.module import Binding, Function, Module, tail_of
 from gates.scan.program.nodes import text_of
 
@@ -99,9 +100,7 @@ class Scope:
         for binding, scope in bindings:
             if binding.kind == "import":
                 return self.project.canonical(binding.dotted, scope.module)
-            if binding.kind == "define" and isinstance(
-                binding.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-            ):
+            if binding.kind == "define" and isinstance(binding.node, Definition):
                 return self.project.qualified(binding.node, scope)
             if binding.kind == "value" and isinstance(binding.node, ast.Name | ast.Attribute | ast.Call | ast.IfExp):
                 named = scope._dotted(binding.node, hops - 1)  # noqa: SLF001

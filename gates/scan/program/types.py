@@ -4,7 +4,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gates.scan.program.known import MODULE, OPTIMIZER, SCHEDULER, is_kind
-from gates.scan.program.module import Binding, Function, is_property, tail_of
+from gates.scan.program.module import Binding, Function, tail_of
 from gates.scan.program.nodes import inner, is_none
 from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gates.scan.program.project import Project
 
 MAX_DEPTH = 5
+PROPERTIES = frozenset({"property", "cached_property"})
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "typing.Protocol", "object"})  # what may be anything
 _READ = "torch builtins str int float bool dict list tuple set object abc typing enum collections contextlib"
 READ = frozenset(_READ.split())  # all kinds are known
@@ -62,8 +63,7 @@ class Types:
 
     def _read(self, found: str | None) -> str | None:
         """Return what reading an attribute gives: where that is a descriptor, what its `__get__` makes of it."""
-        info = self._project.classes.get(found or "")
-        return None if info is not None and self._project.method(info, "__get__") is not None else found
+        return None if found and self._has_own(found, "__get__") else found
 
     def is_a(self, name: str | None, wanted: str) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
@@ -107,13 +107,8 @@ class Types:
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
-        found = {
-            self._bound(binding, scope)
-            for binding, scope in bindings
-            if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and is_none(binding.node))
-        }
-        found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
-        return one(found)
+        found = {self._bound(b, scope) for b, scope in bindings if b.kind != "value" or not is_none(b.node)}
+        return one(found - {None} if len(found) > 1 and parameter is None else found)
 
     def _bound(self, binding: Binding, scope: Scope) -> str | None:
         node = binding.node
@@ -176,7 +171,6 @@ class Types:
         return one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
 
     def _has_own(self, name: str, method: str) -> bool:
-        """Return whether a class of the program says itself what a method returns."""
         info = self._project.classes.get(name)
         return info is not None and self._project.method(info, method) is not None
 
@@ -188,8 +182,8 @@ class Types:
         if isinstance(call.func, ast.Attribute):
             owner = scope.class_of(call.func.value)
             found = self._project.method(owner, call.func.attr) if owner else None
-            if found:
-                return found[0] if not is_property(found[0]) else None  # what it returns is called
+            if found and not any(tail_of(each) in PROPERTIES for each in found[0].decorator_list):
+                return found[0]  # of a property, what it returns is called
         return None
 
 
