@@ -13,7 +13,7 @@ from gates import registry
 from gates.child.guardian import stop_if_interrupted
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import printable
@@ -136,7 +136,8 @@ class Check:
     typed evidence, `judge.py` what that means (pure) and holds `CHECK`. A small check is one file, with these parts in
     the same order. What it runs in the project's process is a file of `gates/child/`.
 
-    `gate` is the gate that it belongs to and `order` its place there. `uses` is the evidence that it judges, in the
+    `gate` is the gate that it belongs to and `order` its place there; the texts of its rules lie beside it, in
+    `rules.yaml` or `<name>.yaml`. `uses` is the evidence that it judges, in the
     order of collection. `basis` is what its findings rest on, `row` where they stand in the traceability matrix,
     `label` how that names them.
     """
@@ -144,7 +145,6 @@ class Check:
     name: str
     gate: str
     order: int
-    rules: tuple[RuleText, ...] = ()
     uses: tuple[type[Evidence], ...] = ()
     plan: Callable[[Task], Iterable[Planned]] = lambda _task: ()
     judge: Callable[[Task, EvidenceSet], Iterable[Finding]] = lambda _task, _evidence: ()

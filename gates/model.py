@@ -222,12 +222,6 @@ class RuleText(Model):
     meaning: str = Field(min_length=1)
 
 
-def as_rules(**texts: str) -> tuple[RuleText, ...]:
-    """Return rules by their ids, each of a text whose first sentence is its title."""
-    parts = ((name, text.partition(". ")) for name, text in texts.items())
-    return tuple(RuleText(id=name, title=title, meaning=meaning) for name, (title, _, meaning) in parts)
-
-
 class Verdict(Model):
     """The decision, the exit code that goes with it, and what caused it, worst first."""
 

@@ -6,6 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
+from pathlib import Path
+
+import yaml
 
 from gates import criteria, model, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
@@ -17,23 +21,7 @@ from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
-from gates.task.task import NOT_ASKED_FOR, Selection, Task, left_out, narrowed
-
-RULES = (
-    *model.as_rules(
-        GT001="Every planned check was decided. A gate plans its checks before it looks, and each must have a finding: "
-        "planned == decided > 0. Anything else is a fault of the gate, and never a pass.",
-        GT002="The files did not change during the run. The implementation and tests have one digest before the first "
-        "command and after the last. Evidence of files that changed speaks of no state of them: never a pass.",
-        GT004="Something was seen of every required criterion. A must criterion needs something that verifies it: not "
-        "optional, applicable to this machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
-        BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
-        "criteria are left out. Criteria that were not seen make it unknown.",
-    ),
-    NOT_ASKED_FOR,
-    *what_was_read.RULES,
-)
-
+from gates.task.task import Selection, Task, left_out, narrowed
 
 UNFOUNDED = About(severity=Severity.CRITICAL)  # the run as a whole can be no pass
 CHANGED = "GT002"
@@ -102,10 +90,14 @@ def looked_for(task: Task, context: Context, evidence: EvidenceSet) -> Iterator[
     yield from what_was_read.not_read(evidence.get(SourceTree))
 
 
+@cache
 def rule_texts() -> dict[str, RuleText]:
-    """Return what every rule of every gate means."""
-    everything = [*RULES, *(rule for gate in discover() for rule in gate.rules)]
-    return {rule.id: rule for rule in sorted(everything, key=lambda rule: rule.id)}
+    """Return what every rule means, by a text beside what decides it, whose first sentence is its title."""
+    here = Path(__file__)
+    files = [here.with_suffix(".yaml"), *here.parent.glob("checks/**/*.yaml")]
+    texts = {name: text for file in files for name, text in yaml.safe_load(file.read_bytes()).items()}
+    parts = ((name, texts[name].partition(". ")) for name in sorted(texts))
+    return {name: RuleText(id=name, title=title, meaning=meaning) for name, (title, _, meaning) in parts}
 
 
 def fold(

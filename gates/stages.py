@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.check import Check, Evidence, EvidenceSet, discover
-from gates.model import Basis, Finding, Outcome, Planned, RuleText
+from gates.model import Basis, Finding, Outcome, Planned
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
@@ -35,11 +35,6 @@ class Gate:
         """Return the evidence that its checks judge, each kind once, in the order of collection."""
         return tuple(dict.fromkeys(kind for check in self.checks for kind in check.uses))
 
-    @property
-    def rules(self) -> tuple[RuleText, ...]:
-        """Return the rules of its checks."""
-        return tuple(rule for check in self.checks for rule in check.rules)
-
     def plan(self, task: Task) -> tuple[Planned, ...]:
         """Plan what each check plans."""
         planned = tuple(one for check in self.checks for one in check.planned(task))
@@ -57,7 +52,8 @@ class Gate:
         """Tell what each check tells, and what nobody asked for, so that nobody takes it for seen."""
         for check in self.checks:
             yield from check.page(task, evidence)
-        idle = [check.name.replace("_", " ") for check in self.checks if check.rules and not any(check.plan(task))]
+        asked = [check for check in self.checks if check.plan is not Check.plan]
+        idle = [check.name.replace("_", " ") for check in asked if not any(check.plan(task))]
         if idle and self.nothing_asked:
             yield Section(title="Not Asked For", text=f"{', '.join(idle).capitalize()}: not looked at.")
 

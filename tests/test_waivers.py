@@ -24,11 +24,12 @@ from building import (
 )
 from pydantic import ValidationError
 
-from gates import pipeline, render
+from gates import render
 from gates.check import Evidence
 from gates.criteria import waive
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Level, Outcome, Status
+from gates.pipeline import rule_texts
 from gates.render import json, markdown, text
 from gates.report import Report
 from gates.task.measurement import Standing, Waiver, may_be_waived
@@ -109,7 +110,7 @@ def test_without_a_day_no_waiver_works() -> None:
     assert [outcome for outcome, _ in rules(report, "BL012")] == [U]
 
 
-@pytest.mark.parametrize("rule", ["EX001", "BL011", "BL012", *(rule.id for rule in pipeline.RULES)])
+@pytest.mark.parametrize("rule", ["EX001", "BL003", "BL011", "BL012", *(r for r in rule_texts() if r[:2] == "GT")])
 def test_rules_that_say_what_can_be_believed_are_never_waived(rule: str) -> None:
     finding = a_finding(F, rule=rule, criterion="AC2")
     assert waive(a_waived_task(), [finding], TODAY) == (finding,)

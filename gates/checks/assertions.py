@@ -21,7 +21,7 @@ from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
-from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
+from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.task.task import Criterion, Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -160,14 +160,6 @@ def _raising(function: Function) -> list[ast.With | ast.AsyncWith]:
 # what pytest itself says of a test that checks less than it seems to
 UNHANDLED = {f"PytestUnhandled{what}Warning" for what in ("Coroutine", "ThreadException")}
 WARNINGS = {"PytestReturnNotNoneWarning", "PytestUnraisableExceptionWarning"} | UNHANDLED
-RULES = as_rules(
-    BL021="Every assertion of the tests ran. No test executed an unconditional `assert` in the test files of a "
-    "criterion. It is behind a line that raises, in an empty loop, or in an unused helper.",
-    BL019="pytest warns of none of the tests. pytest or Python warned of a test of the criterion. It returned a "
-    "value, never awaited a coroutine, or hid an exception in a thread or finalizer.",
-    BL020="No check of the tests is constant. ruff finds a check in a test of the criterion that cannot fail. "
-    "Examples are `or True`, a comparison of constants, and an assertion on a tuple.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -280,4 +272,4 @@ def _constant(about: About, own: list[TestRecord], files: TestFiles) -> Iterator
         yield _doubt(about, "BL020", each.location, message, "Assert on what the code does.", each.rule)
 
 
-CHECK = Check("assertions", "business-logic", 35, RULES, (TestFiles,), plan, judge)
+CHECK = Check("assertions", "business-logic", 35, (TestFiles,), plan, judge)

@@ -17,7 +17,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
-from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.project.copies import copy_project, lay_out, lend_generated, placed, relocated
 from gates.project.files import SUPPORT, import_roots, is_among, is_code, is_test_file, is_under
 from gates.project.history import TwoStates
@@ -197,10 +197,6 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
 
 
 ABOUT = About(rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
-RULES = as_rules(
-    BL022="The base's tests pass against the change. Where a change touches tests, the base's tests run against its "
-    "code. One that passed there and fails now is changed behaviour: a criterion must name it under `changes`.",
-)
 
 
 def plan(_task: Task) -> Iterator[Planned]:
@@ -284,4 +280,4 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         )
 
 
-CHECK = Check("base_tests", "business-logic", 125, RULES, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)
+CHECK = Check("base_tests", "business-logic", 125, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)

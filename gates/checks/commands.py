@@ -5,16 +5,11 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Planned, Severity, as_rules
+from gates.model import Finding, Level, Planned, Severity
 from gates.task.task import Criterion, Task
 from gates.words import in_shell
 
 RAW = "CalledCode.json"
-RULES = as_rules(
-    BL017="Commands that verify a criterion call its code. Measurements and entry points run in a copy in which the "
-    "criterion's functions raise. One that ends well without calling them, or ignores their errors, leaves the "
-    "criterion unknown.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -87,4 +82,4 @@ def _called(about: About, criterion: Criterion, own: list[CommandCall], missing:
     return about.unknown(message, actual="not judged", severity=Severity.INFO)
 
 
-CHECK = Check("commands", "business-logic", 40, RULES, (), plan, judge)
+CHECK = Check("commands", "business-logic", 40, (), plan, judge)

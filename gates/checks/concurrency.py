@@ -11,7 +11,7 @@ from gates.check import Said
 from gates.child.probing import Probe
 from gates.child.values import shown
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
-from gates.model import Location, Model, Outcome, as_rules
+from gates.model import Location, Model, Outcome
 from gates.task.types import Callable, Distance, Json, Run, Seconds, Taken
 
 MOST = 1000  # characters of arguments in a name
@@ -130,10 +130,6 @@ class Concurrency(Probes[Concurrent, Together]):
         return readable(base, lambda: dict(ChainMap(*probed.of("seen")[-1:], *probed.of("alone"))))
 
 
-(RULE,) = as_rules(
-    PF006="The same result concurrently as alone. A callable runs alone, then in several threads. Another result, an "
-    "error or a deadlock fails. Only rounds that overlapped count.",
-)
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
 REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
 
@@ -191,7 +187,7 @@ def _rows(one: Concurrent, seen: Together, said: Said) -> Iterator[tuple[str, ..
 CHECK = ProbeCheck(
     name="concurrency",
     order=40,
-    rule=RULE,
+    rule="PF006",
     evidence=Concurrency,
     aspects=only(lambda one: f"The same result concurrently: {one.name}", _said),
     promise="the same result concurrently",

@@ -12,7 +12,7 @@ from gates.evidence.recorded_step import Seen, seen_of
 from gates.evidence.source_tree import PatternTrace, RuleTrace, SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
-from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Severity, as_rules
+from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Severity
 from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.report import Section
@@ -25,16 +25,6 @@ from gates.words import counted
 NONE = "The criterion has no implementation."
 LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
-
-
-RULES = as_rules(
-    BL001="A criterion is traced to live code. Each symbol must be defined, do something, and use what the task "
-    "names. Each pattern must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
-    BL002="Tests verify a criterion. Every test bound to the criterion must have passed in a run that can be "
-    "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
-    BL004="Markers name criteria that exist. A marker must have the form TASK/CRITERION, such as T035/AC3, and name a "
-    "criterion of the task. A test marked for one that does not exist would verify nothing.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -341,4 +331,4 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 USES = (SourceTree, PytestRun, CalledCode, EmptiedCode)
-CHECK = Check("criteria", "business-logic", 10, RULES, USES, plan, judge, page)
+CHECK = Check("criteria", "business-logic", 10, USES, plan, judge, page)

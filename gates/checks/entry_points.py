@@ -16,7 +16,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity, as_rules
+from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity
 from gates.project.files import import_roots
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
@@ -130,13 +130,6 @@ def _values(said: object, table: tuple[str, ...]) -> Iterator[str]:
 
 SHOWN = 3
 
-RULES = as_rules(
-    EX004="Entry points run to their end. Each entry point must end with exit code 0; a callable must return. A crash "
-    "is critical. It names the exception, the project's line, and why no test caught it.",
-    EX012="Entry points come to a result. An entry point shows nothing where it ends well but returns an error, a "
-    "skip or None, or writes BLOCK or FAILED. Its criteria stay inconclusive.",
-)
-
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan each entry point, and each criterion that one shows."""
@@ -240,5 +233,5 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
 
 
 CHECK = Check(
-    "entry_points", "execution", 20, RULES, (EntryPointRuns,), plan, judge, describe, row=Row.TEST, label="entry point"
+    "entry_points", "execution", 20, (EntryPointRuns,), plan, judge, describe, row=Row.TEST, label="entry point"
 )

@@ -13,7 +13,7 @@ from gates.check import Said
 from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, Seen, readable, unknown
 from gates.measuring.interval import LEVEL, NEEDED, Estimate, rank
-from gates.model import Level, Location, Model, Outcome, as_rules
+from gates.model import Level, Location, Model, Outcome
 from gates.task.types import Located, OneCall
 
 Count = Annotated[float, Field(ge=0)]
@@ -179,10 +179,6 @@ class HotPaths(Probes[HotPath, HotSeen]):
         return readable(HotSeen(problem=told.trouble, place=told.place), lambda: {"run": told.of("step")})
 
 
-(RULE,) = as_rules(
-    PF005="No avoidable host syncs. It fails where the median step reads back, synchronises or empties the cache more "
-    "than allowed. It also fails where it waits too long for batches.",
-)
 DEFAULT_STALL = 0.1
 PERCENT = "{:.1%}".format
 
@@ -316,7 +312,7 @@ ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))
 CHECK = ProbeCheck(
     name="hot_path",
     order=20,
-    rule=RULE,
+    rule="PF005",
     evidence=HotPaths,
     aspects=lambda _path: ASPECTS,
     promise="its steps wait for nothing avoidable",

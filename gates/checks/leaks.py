@@ -17,7 +17,7 @@ from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
 from gates.measuring.interval import Estimate
-from gates.model import Location, Model, Outcome, as_rules
+from gates.model import Location, Model, Outcome
 from gates.task.types import OneCall
 from gates.words import shown, sparkline
 
@@ -196,10 +196,6 @@ def _rungs(series: list[Entry]) -> list[dict[str, object]]:
 
 
 NAMED = 3  # of the lines that allocate most
-(RULE,) = as_rules(
-    PF004="No memory leak. A callable runs once an epoch. It fails where device, tensor, graph or Python memory keeps "
-    "growing above the tolerance, also in a longer run. Other growth is unknown.",
-)
 LIBRARY = (
     "Look for it with a profiler that sees the C library's calls, such as memray. For a buffer, ask for as many "
     "'epochs' as it takes to fill it in the first third."
@@ -286,7 +282,7 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
 CHECK = ProbeCheck[Leak, LeakRun](
     name="leaks",
     order=30,
-    rule=RULE,
+    rule="PF004",
     evidence=Leaks,
     aspects=only(lambda leak: f"No memory leak in {leak.name}", _said),
     promise="no memory leak",

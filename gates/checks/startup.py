@@ -19,7 +19,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.source_tree import python_files
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity
 from gates.project.copies import copy_project
 from gates.project.files import import_roots, module_name, package_root, packages_of
 from gates.report import Section
@@ -210,14 +210,6 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 RAW = "Startup.json"
 
-RULES = as_rules(
-    EX007="The package builds. A wheel is built of a copy by the installed backend, else by one that pip gets. A "
-    "build that fails both ways is high. A backend that is not installed is unknown.",
-    EX008="Each module imports by itself. Each module is imported in its own process. Syntax errors, undefined names, "
-    "cycles and missing modules of the project are high. Needs of something that is not here or of another platform "
-    "are listed.",
-)
-
 
 def plan(_task: Task) -> Iterator[Planned]:
     """Plan the build and the imports."""
@@ -279,4 +271,4 @@ def _unseen(about: About, message: str, **own: object) -> Finding:
     return about.unknown(message, fix, level=Level.ADVISORY, actual="not seen", **own)
 
 
-CHECK = Check("startup", "execution", 40, RULES, (Startup,), plan, judge, page)
+CHECK = Check("startup", "execution", 40, (Startup,), plan, judge, page)

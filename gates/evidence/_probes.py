@@ -10,7 +10,7 @@ from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
 from gates.child.process import side_by_side
 from gates.config import Context
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.task.types import Run
@@ -101,7 +101,7 @@ class ProbeCheck(Generic[P, S]):
 
     name: str
     order: int
-    rule: RuleText
+    rule: str
     evidence: type[Probes[P, S]]
     aspects: Callable[[P], tuple[Aspect[P, S], ...]]
     promise: str
@@ -124,7 +124,6 @@ class ProbeCheck(Generic[P, S]):
             name=self.name,
             gate=self.gate,
             order=self.order,
-            rules=(self.rule,),
             uses=(self.evidence,),
             plan=self._plan,
             judge=self._judge,
@@ -155,7 +154,7 @@ class ProbeCheck(Generic[P, S]):
         not_run = unknown(f"it was not run: {evidence.why_missing(self.evidence)}")
         for i, part in enumerate(getattr(task, self.evidence.key)):
             raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None
-            about = About(rule=self.rule.id, evidence=raw)
+            about = About(rule=self.rule, evidence=raw)
             binding: list[tuple[str, Said]] = []
             for aspect in self.aspects(part):
                 level = aspect.level(part) or Level.ADVISORY

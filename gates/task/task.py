@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
 from gates.errors import UsageError
-from gates.model import Finding, Level, Location, Outcome, as_rules
+from gates.model import Finding, Level, Location, Outcome
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.types import (
     ArmName,
@@ -250,12 +250,6 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
     names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
     return joined(names)
-
-
-(NOT_ASKED_FOR,) = as_rules(
-    GT003="Every criterion was asked for. A run of one criterion (--only) says nothing of the others, nor of the "
-    "tests and entry points that it leaves out. They stay unknown.",
-)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, NotEnough, pairs_needed, values_of
 from gates.measuring.taken import MeasurementRun, Taken
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity, as_rules
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
 from gates.words import counted, first_of, in_shell, sparkline
@@ -26,20 +26,6 @@ IMPACT = {
 }
 UNASKED = "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
-
-
-(BUNDLES,) = as_rules(
-    PF008="Evidence from elsewhere is intact and current. A bundle that was altered, unsigned where asked, or of "
-    "another task is refused: no pass. One whose files, measurement or limits changed is stale, and answers nothing.",
-)
-RULES = as_rules(
-    PF001="A target is met by its interval. The number comes from raw samples on the device that the criterion asks "
-    "for. It passes when the whole interval meets the target, and fails when the whole interval misses it.",
-    PF002="The machine was fit to measure. While the gate measured, the machine was not disturbed, two copies of one "
-    "arm agreed, and arms returned the same where asked. Otherwise no interval decides.",
-    PF003="Every attempt counts. Each measurement of the same code on one machine goes into a ledger. All attempts "
-    "share one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -303,7 +289,7 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     yield "Attempt", f"{len(run.earlier) + 1}{count if run.earlier else ''}"
 
 
-TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
+TARGETS = Check("targets", NAME, 10, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 BASE = Check("base", NAME, 60, uses=(Regressions,), page=against_base)
-HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
+HANDED_IN = Check("bundles", NAME, 80, (Bundles,), plan_bundles, judge_bundles)
 MACHINE = Check("machine", NAME, 90, page=describe_machine)

@@ -10,7 +10,7 @@ from gates.child.probing import advice_on
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import RAISED, PytestRun
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestOutcome, TestRecord
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, as_rules
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
@@ -25,20 +25,6 @@ RUN_IT = "Run it where it can run."
 COLLECT = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
 NAME = "Let pytest collect it, or give it a name that is no test's."
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
-RULES = as_rules(
-    EX001="The test run can be believed. Every planned test has an end, and process status, plugin, JSON and JUnit "
-    "agree. A crash or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
-    EX002="Every test that ran passed. A failed or broken test fails. Where no test passed, or the run cannot be "
-    "believed, it is unknown.",
-    EX003="No test was left out. Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
-    "nothing, count for no criterion, and cost score. Alone they do not block.",
-    EX005="Public code is executed by a test. A public function of the implementation that no test executed is "
-    "listed. Where tests started other processes, it is unknown. It costs score and never blocks.",
-    EX013="Tests read what the commit has. Tests read a file beside them that is not committed. A fresh checkout of "
-    "the same commit could have another verdict, so the run stays open.",
-    EX011="A test ends the same way each time. A test that ended in two ways fails, with --repeat or where a plugin "
-    "ran it again. The run that passed does not undo the one that failed.",
-)
 
 
 def plan(_task: Task) -> Iterator[Planned]:
@@ -334,4 +320,4 @@ def _certificate(run: PytestRun, memory: str) -> Section:
     )
 
 
-CHECK = Check("test_run", "execution", 10, RULES, (PytestRun, ExecutedLines), plan, judge, describe)
+CHECK = Check("test_run", "execution", 10, (PytestRun, ExecutedLines), plan, judge, describe)

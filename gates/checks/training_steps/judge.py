@@ -8,7 +8,7 @@ from gates.checks.training_steps.aspects import Missing, absent, columns, hidden
 from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
-from gates.model import Level, Outcome, Row, Severity, as_rules
+from gates.model import Level, Outcome, Row, Severity
 from gates.task.task import Need, TrainingStep
 
 NEAR = 1e-6
@@ -205,10 +205,6 @@ def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
     return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= scales
 
 
-(RULE,) = as_rules(
-    BL006="Training steps do right while they run. Each training step runs on the CPU and is recorded. Judged are its "
-    "order of calls, dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
-)
 Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]
 Kind = Aspect[TrainingStep, StepRecording]
 
@@ -269,7 +265,7 @@ CHECK = ProbeCheck[TrainingStep, StepRecording](
     name="training_steps",
     gate="business-logic",
     order=80,
-    rule=RULE,
+    rule="BL006",
     evidence=Recording,
     aspects=lambda step: tuple(one for one in ASPECTS if ASKED.get(one.name) in {None, *step.needs}),
     promise="the training step does right",
