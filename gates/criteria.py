@@ -8,27 +8,14 @@ from functools import partial
 from gates.check import About
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD
-from gates.model import (
-    EXIT_CODES,
-    Basis,
-    Decision,
-    Finding,
-    Level,
-    Location,
-    Outcome,
-    Planned,
-    Row,
-    Severity,
-    Status,
-    Verdict,
-    Waived,
-)
-from gates.report import LACKING, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason, speaking
+from gates.model import Basis, Decision, Finding, Level, Outcome, Planned, Row, Severity, Status, Verdict, Waived
+from gates.report import LACKING, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, speaking
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
 from gates.words import first_of
 
 NAMED = 5
+EXIT_CODES = {Decision.PASS: 0, Decision.BLOCK: 1, Decision.INCONCLUSIVE: 3}
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
 NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change"
@@ -39,7 +26,7 @@ def decide(findings: Iterable[Finding]) -> Verdict:
     everything = ranked(findings)
     blocking, missing = [f for f in everything if f.blocks], [f for f in everything if f.leaves_open]
     decision = Decision.BLOCK if blocking else Decision.INCONCLUSIVE if missing else Decision.PASS
-    reasons = tuple(map(reason, [*blocking, *missing]))
+    reasons = tuple(map(str, [*blocking, *missing]))
     if not reasons and not any(f.outcome is Outcome.PASSED and f.basis is not Basis.DECLARED for f in everything):
         decision, reasons = Decision.INCONCLUSIVE, (NO_EVIDENCE,)
     return Verdict(decision=decision, exit_code=EXIT_CODES[decision], reasons=reasons)
@@ -117,7 +104,7 @@ def stand(
         text=criterion.text,
         level=criterion.level,
         status=status(about),
-        reasons=(*telling, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
+        reasons=(*telling, *(f"{f} ({f.waived})" if f.waived else str(f) for f in open_or_bad)),
         code=_traces(about, planned, Row.CODE),
         tests=(*_tests(task, criterion, run), *_traces(about, planned, Row.TEST)),
         measures=_traces(about, planned, Row.MEASURE),
@@ -152,7 +139,7 @@ def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[
 
 def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Row) -> tuple[Trace, ...]:
     """Return what stands for a criterion in a row, once each: a run that answers several checks alike is one trace."""
-    found: dict[tuple[str, Location | None, Outcome], Trace] = {}
+    found = dict[object, Trace]()
     for f in findings:
         name, check = f.subject or f.message, planned.get(f.check)
         if check and check.row is row and f.outcome is not Outcome.NOT_APPLICABLE:

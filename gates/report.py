@@ -188,12 +188,6 @@ class Report(Model):
         return f"{head} (partial run: {self.partial})" if self.partial else head
 
 
-def reason(finding: Finding) -> str:
-    """Return a finding as one line: rule, criterion, place, message."""
-    parts = [finding.rule, finding.criterion or "", f"{finding.location}:" if finding.location else ""]
-    return " ".join([part for part in parts if part] + [finding.message])
-
-
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings worst first, what decides before all; the order in which they came in does not matter."""
     levels = tuple(Level)

@@ -8,7 +8,7 @@ from pathlib import Path
 from gates import store
 from gates.errors import UsageError
 from gates.model import Finding, Outcome
-from gates.report import GateReport, Report, reason
+from gates.report import GateReport, Report
 
 NAMED = 5  # findings of one rule
 
@@ -88,12 +88,12 @@ def _findings(old: Report, new: Report) -> Iterator[str]:
     for word, here, there in (("gone", was, now), ("new", now, was)):
         only = [finding for key, finding in here.items() if key not in there]
         for rule, count in Counter(finding.rule for finding in only).items():
-            yield from (f"{word}: {_ended(f)} {reason(f)}" for f in [f for f in only if f.rule == rule][:NAMED])
+            yield from (f"{word}: {_ended(f)} {f}" for f in [f for f in only if f.rule == rule][:NAMED])
             if count > NAMED:
                 yield f"{word}: {count - NAMED} more of {rule}"
     for key, before in was.items():
         if key in now and _ended(before) != _ended(now[key]):
-            yield f"{_ended(before)} -> {_ended(now[key])} {reason(now[key])}"
+            yield f"{_ended(before)} -> {_ended(now[key])} {now[key]}"
 
 
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:

@@ -11,7 +11,7 @@ from gates.errors import UsageError
 from gates.measuring.samples import Samples
 from gates.model import Finding, Model, Outcome, RuleText
 from gates.render._views import causes
-from gates.report import CriterionReport, Report, reason
+from gates.report import CriterionReport, Report
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
@@ -96,7 +96,7 @@ def _findings(found: Iterable[Finding], known: dict[str, RuleText]) -> Iterator[
         finding = cause.first
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         open_or_bad = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
-        yield f"{finding.outcome.words:<8} {reason(finding)}{f' ({title})' if open_or_bad else ''}"
+        yield f"{finding.outcome.words:<8} {finding}{f' ({title})' if open_or_bad else ''}"
         facts = [(name, getattr(finding, name)) for name in (FACTS if open_or_bad else ())]
         yield from [f"  and {len(cause.others)} more like it"] if cause.others else []
         yield from (f"  {name}: {value}" for name, value in facts if value)

@@ -16,7 +16,7 @@ from gates.model import Finding, TaskIdentity
 from gates.project.policy import judging
 from gates.project.revision import digest_folder, git, observe
 from gates.render import text
-from gates.report import GateReport, Report, reason
+from gates.report import GateReport, Report
 from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -116,5 +116,5 @@ def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: Eviden
 
 
 def _says(report: Report) -> tuple[object, ...]:
-    findings = [(one.outcome, reason(one)) for gate in report.gates if gate.ran for one in gate.findings]
+    findings = [(one.outcome, str(one)) for gate in report.gates if gate.ran for one in gate.findings]
     return report.verdict.decision, report.score, report.criteria, findings

@@ -6,18 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from gates.bundles import (
-    BadBundle,
-    BoundFile,
-    BundledRun,
-    Definition,
-    Origin,
-    contents,
-    decode,
-    definition_of,
-    signed_part,
-    signer_of,
-)
+from gates.bundles import BadBundle, BoundFile, BundledRun, Definition, Origin, definition_of, encode, read, signer_of
 from gates.check import Evidence
 from gates.code.syntax import Unparsed, parse
 from gates.config import Context
@@ -70,14 +59,13 @@ class Bundles(Evidence):
 
 def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) -> HandedIn:
     try:
-        data = contents(context.root / path)
-        bundle = decode(data)
-        signer = signer_of(signed_part(bundle), bundle.signature, context.signers) if context.signers else ""
+        bundle = read(context.root / path)
+        signer = signer_of(bundle, context.signers) if context.signers else ""
     except BadBundle as error:
         return HandedIn(path=path, why=str(error))
     if bundle.task.id != task.id:
         return HandedIn(path=path, why=f"it is evidence of the task {bundle.task.id}, not of {task.id}")
-    kept.write_bytes(data)
+    kept.write_bytes(encode(bundle))
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
     runs = tuple(
         SeenRun(

@@ -9,18 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
-from gates.report import (
-    LACKING,
-    QUANTITY,
-    CriterionReport,
-    GateReport,
-    Report,
-    ScoreLine,
-    Trace,
-    ranked,
-    reason,
-    speaking,
-)
+from gates.report import LACKING, QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, speaking
 from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
@@ -192,7 +181,7 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
     lacking = [*_lacking(report, gate.findings)]
-    head = next((f.message for f in gate.findings if reason(f) in gate.reasons[:1]), None)
+    head = next((f.message for f in gate.findings if str(f) in gate.reasons[:1]), None)
     for criterion, (worst, *_) in lacking[:GAPS]:
         why = "see the first cause." if worst.message == head else _sentence(worst.message)
         said.append(f"{criterion.id} {criterion.status.value}: {why}")
@@ -255,7 +244,7 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
     if criterion.status is not Status.PASS and criterion.reasons:
         more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
         about = (f for f in report.every_finding if f.criterion == criterion.id and not f.waived)
-        said = next((f.message for f in about if reason(f) == criterion.reasons[0]), criterion.reasons[0])
+        said = next((f.message for f in about if str(f) == criterion.reasons[0]), criterion.reasons[0])
         return f"{said}{more}"
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
     shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gates.render import Format, _views
-from gates.report import GateReport, Report, reason
+from gates.report import GateReport, Report
 from gates.words import counted, visible
 
 
@@ -16,7 +16,7 @@ def summary(report: Report) -> str:
     """Return the summary."""
     command, purpose = _views.next_step(report)
     task, verdict, score = report.task, report.verdict, report.score
-    causes = [*(reason(cause.first) for cause in _views.deciding(report)), *verdict.reasons]
+    causes = [*(str(cause.first) for cause in _views.deciding(report)), *verdict.reasons]
     ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [
         f"{report.headline}  {task.id} {task.title}  ({ended})",
