@@ -1,7 +1,4 @@
-"""Bundles: a measurement made on another machine, with all that is needed to judge it here.
-
-There is one way to write one. It is read, written again and compared byte for byte: the digest guards the contents, and
-there is no room for what two readers could see differently, such as a key twice."""
+"""Bundles: a measurement made on another machine, with all that judges it here; there is one way to write one."""
 
 import hashlib
 import json

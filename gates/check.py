@@ -22,10 +22,7 @@ E = TypeVar("E", bound="Evidence")
 
 
 class Evidence(Model):
-    """Something observed. `how` is the command or the files that it was seen by.
-
-    It is `lasting` where the same project, options and machine give it again: what rests on earlier runs is not.
-    """
+    """Something observed, and `how`; it is `lasting` where the same project, options and machine give it again."""
 
     lasting: ClassVar[bool] = True
     how: str

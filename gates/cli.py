@@ -285,7 +285,6 @@ def schema(name: str) -> None:
 
 
 def _project() -> "Project":
-    """Return the project around the current folder."""
     from gates.config import Project
 
     return Project.around(Path.cwd())

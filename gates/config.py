@@ -143,10 +143,7 @@ def find_root(start: Path) -> Path:
 
 
 def interpreter(named: str | None, folder: Path) -> str | None:
-    """Return an interpreter that is named by a path as one that holds in every folder; a bare word stays one.
-
-    Raises `UsageError` where there is none of that name.
-    """
+    """Return an interpreter named by a path as one that holds in every folder; a bare word must be on the PATH."""
     if not named:
         return named
     if not {"/", os.sep} & set(named):

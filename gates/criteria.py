@@ -44,10 +44,7 @@ def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]
 
 
 def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
-    """Share 100 points among the checks that apply, by level; only a check that passed gets its points.
-
-    A check that asks for something, and of which all that is not known asks nothing of anybody, has no share.
-    """
+    """Share 100 points by level among the checks that count; only a check that passed gets its points."""
     spoken = speaking(findings)
     applying = [check for check in checks if check.scored and _counts(check, spoken.get(check.id))]
     points, lines = share(100, [LEVEL_WEIGHTS[check.level] for check in applying]), list[ScoreLine]()
@@ -60,7 +57,6 @@ def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
 
 
 def _counts(check: Planned, said: Finding | None) -> bool:
-    """Return whether a check has a share of the score, by the finding that speaks for it."""
     idle = said and said.outcome is Outcome.UNKNOWN and said.level is Level.ADVISORY
     return not (said and said.outcome is Outcome.NOT_APPLICABLE) and not (idle and check.level is not Level.ADVISORY)
 
@@ -69,10 +65,8 @@ def score_task(gates: Sequence[tuple[str, int, Score]]) -> Score:
     """Fold the gates' scores into 100 points by the gates' weights; gates without points do not count."""
     counting = [(name, weight, score) for name, weight, score in gates if score.of]
     points = share(100, [weight for _, weight, _ in counting])
-    lines = tuple(
-        ScoreLine(title=name, got=possible * score.total // score.of, of=possible, note=f"{score.total}/{score.of}")
-        for (name, _, score), possible in zip(counting, points, strict=True)
-    )
+    pairs = [(name, score, of) for (name, _, score), of in zip(counting, points, strict=True)]
+    lines = tuple(ScoreLine(title=n, got=of * s.total // s.of, of=of, note=f"{s.total}/{s.of}") for n, s, of in pairs)
     return Score(total=sum(line.got for line in lines), of=sum(points), lines=lines)
 
 
@@ -152,10 +146,7 @@ OPTIONAL = "what verifies it is optional"
 
 
 def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]) -> Iterator[Finding]:
-    """Say so where nothing was seen to hold: of a required criterion that no gate spoke of, or of all that is required.
-
-    Where a task requires nothing (no criterion of level must, no share of them), all of it must have been seen to hold.
-    """
+    """Say so where nothing was seen to hold of a required criterion, or, where none is required, of all of them."""
     say = partial(About(rule="GT004", check="seen", location=task.place(task)).unknown, actual="nothing seen")
     required = [criterion for criterion in task.criteria if criterion.level is Level.MUST]
     for criterion in required:
@@ -179,10 +170,7 @@ def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]
 
 
 def judge_coverage(task: Task, stands: Mapping[str, Status]) -> Finding:
-    """Compare the share of verified criteria with what the task asks for; what was not seen leaves it open.
-
-    What is waived is left out of the share.
-    """
+    """Compare the share of verified criteria, without waived ones, with what is asked; what was not seen is open."""
     counts, asked = Counter(stands.values()), task.coverage_at_least
     counting, passed = len(stands) - counts[Status.WAIVED], counts[Status.PASS]
     got, reachable = (n / counting if counting else 0.0 for n in (passed, passed + sum(counts[s] for s in OPEN)))

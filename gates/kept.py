@@ -54,10 +54,7 @@ GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
 
 @dataclass(frozen=True)
 class State:
-    """All that the evidence of a run rests on, but for what is `installed`.
-
-    `files` tells the state of each file of the project, `git` that of its commits and index, `around` all the rest.
-    """
+    """All that evidence rests on but for what is `installed`: files, commits and index, and all `around` them."""
 
     files: Mapping[str, str]
     git: str
@@ -202,9 +199,7 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
     """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name for name in folders if Path(here, name) not in aside and not is_left_out(Path(here, name))
-        )
+        folders[:] = sorted(n for n in folders if Path(here, n) not in aside and not is_left_out(Path(here, n)))
         for name in sorted(name for name in names if not MEASURED.fullmatch(name)):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
             yield path, _told(path)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import yaml
 
-from gates import criteria, model, registry
+from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
+from gates.model import Decision, Finding, Outcome, Planned, Revision, RuleText, Severity
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
@@ -36,14 +36,11 @@ class Progress:
     ended: Callable[[GateReport], None]
 
 
-def run(
-    task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet | None = None
-) -> Report:
+def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
     begun, clock = datetime.now(UTC), time.monotonic()
     before = observe(task, context)
     whole, task = task, narrowed(task, *selection.only)
-    evidence = EvidenceSet() if evidence is None else evidence
     evidence.collect(RunDate, task, context)
     reports: list[GateReport] = []
     blocked_by = ""
@@ -57,20 +54,19 @@ def run(
     differing, ran = changed(before, observe(whole, context)), evidence.get(PytestRun)
     # it is of the commit alone only where no other files ran
     strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
-    report = fold(
-        whole,
-        tuple(reports),
-        evidence,
-        findings=(*differing, *looked_for(whole, context, evidence), *left_out(whole, task)),
-        revision=before.model_copy(update=strayed),
-        environment=environment(context),
-        started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=round(time.monotonic() - clock, 1),
-        files=digest_folder(context.evidence),
-        policy=context.policy,
-    )
-    places = excerpts(report.every_finding, context.root)
-    return writable(report.model_copy(update={"excerpts": places, "partial": selection.partial}))
+    findings = (*differing, *looked_for(whole, context, evidence), *left_out(whole, task))
+    report = fold(whole, reports, evidence, findings)
+    facts = {
+        "task": report.task.model_copy(update={"policy": context.policy}),
+        "revision": before.model_copy(update=strayed),
+        "environment": environment(context),
+        "started_at": begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "duration_s": round(time.monotonic() - clock, 1),
+        "evidence": digest_folder(context.evidence),
+        "excerpts": excerpts(report.every_finding, context.root),
+        "partial": selection.partial,
+    }
+    return writable(report.model_copy(update=facts))
 
 
 def discover() -> list[Gate]:
@@ -100,20 +96,8 @@ def rule_texts() -> dict[str, RuleText]:
     return {name: RuleText(id=name, title=title, meaning=meaning) for name, (title, _, meaning) in parts}
 
 
-def fold(
-    task: Task,
-    gates: tuple[GateReport, ...],
-    evidence: EvidenceSet,
-    *,
-    findings: tuple[Finding, ...] = (),
-    revision: Revision,
-    environment: dict[str, str],
-    started_at: str,
-    duration_s: float,
-    files: tuple[FileDigest, ...],
-    policy: model.PolicyRevision | None = None,
-) -> Report:
-    """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
+def fold(task: Task, gates: Sequence[GateReport], evidence: EvidenceSet, findings: tuple[Finding, ...] = ()) -> Report:
+    """Fold the gates of a task and what was found of the run as a whole into a report of no time or machine; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
     seen = [finding for gate in gates for finding in gate.findings] + [*findings]
     stands = {each.id: criteria.status(f for f in seen if f.criterion == each.id) for each in task.criteria}
@@ -122,27 +106,23 @@ def fold(
     everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
-        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest, policy=policy),
-        revision=revision,
-        environment=environment,
-        started_at=started_at,
-        duration_s=duration_s,
+        task=task.identity,
+        revision=Revision(commit=None, dirty=None, digest="", files=()),
+        environment={},
+        started_at="",
+        duration_s=0,
         verdict=criteria.decide(everything),
         score=criteria.score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
         findings=findings,
-        gates=gates,
+        gates=tuple(gates),
         criteria=tuple(criteria.stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
         commands=evidence.commands(),
-        evidence=files,
     )
 
 
 def draft(task: Task) -> Report:
     """Return the report of a task of which nothing was seen so far; pure."""
-    unseen = EvidenceSet()
-    gates = tuple(judge(gate, task, unseen) for gate in discover())
-    revision = Revision(commit=None, dirty=None, digest="", files=())
-    return fold(task, gates, unseen, revision=revision, environment={}, started_at="", duration_s=0, files=())
+    return fold(task, [judge(gate, task, EvidenceSet()) for gate in discover()], EvidenceSet())
 
 
 def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = None) -> GateReport:
@@ -170,22 +150,16 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
 
 
 def _run_gate(
-    gate: Gate,
-    task: Task,
-    context: Context,
-    evidence: EvidenceSet,
-    selection: Selection,
-    blocked_by: str,
-    progress: Progress,
+    gate: Gate, task: Task, context: Context, evidence: EvidenceSet, asked: Selection, blocked: str, progress: Progress
 ) -> GateReport:
     """Collect what a gate uses and judge it; a gate that is not run judges nothing, and so passes nothing."""
     why_not, first = "", ""
-    if selection.gates and gate.name not in selection.gates:
-        why_not = f"it was not asked for (--gate {' --gate '.join(selection.gates)})"
+    if asked.gates and gate.name not in asked.gates:
+        why_not = f"it was not asked for (--gate {' --gate '.join(asked.gates)})"
         first = f"Run the {gate.name} gate, too."
-    elif blocked_by:
-        why_not = f"{blocked_by} blocked (--keep-going runs it all the same)"
-        first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
+    elif blocked:
+        why_not = f"{blocked} blocked (--keep-going runs it all the same)"
+        first = f"Fix first what blocks {blocked}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
         withheld = EvidenceSet(why=f"the {gate.name} gate was not run")

@@ -213,10 +213,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def speaking(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Return for each check the finding that speaks for it: the worst of what is open, then waived, then seen to hold.
-
-    What is not known and asks nothing of anybody speaks only where nothing else does.
-    """
+    """Return the finding that speaks for each check: the worst of what is open, waived, passed, or only advised."""
     spoken: dict[str, Finding] = {}
     for finding in sorted(ranked(findings), key=_turn):
         spoken.setdefault(finding.check, finding)

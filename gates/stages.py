@@ -83,9 +83,7 @@ def checks_of(gate: str) -> tuple[Check, ...]:
     return tuple(check for check in discover() if check.gate == gate)
 
 
-EXECUTION = Gate("execution", "Execution Verification", stage=2, weight=40, code="EX", checks=checks_of("execution"))
-BUSINESS_LOGIC = Gate(
-    "business-logic", "Business Logic Verification", stage=2, weight=30, code="BL", checks=checks_of("business-logic")
-)
+EXECUTION = Gate("execution", "Execution Verification", 2, 40, "EX", checks_of("execution"))
+BUSINESS_LOGIC = Gate("business-logic", "Business Logic Verification", 2, 30, "BL", checks_of("business-logic"))
 NO_TARGET = ("PF001", "The task sets no performance target.")
 PERFORMANCE = Gate("performance", "Performance Verification", 4, 30, "PF", checks_of("performance"), NO_TARGET)

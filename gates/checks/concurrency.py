@@ -49,9 +49,7 @@ class Concurrent(Run):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.shared and not (self.use and self.read):
-            raise ValueError(
-                "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
-            )
+            raise ValueError("'shared' needs 'use', what each thread does with it, and 'read', what is asked then")
         if self.each and {"args", "workers"} & self.model_fields_set:
             raise ValueError("'each' says what each is called with, and how many there are: no 'args', no 'workers'")
         if len(self.each) == 1:
@@ -90,10 +88,7 @@ class Differed(Model):
 
 
 class Together(Seen):
-    """One thing that was done at once, in threads; rounds count where they were at it together.
-
-    `stood` says of each thread that stood still where it was, and `stood_at` is the first of these places.
-    """
+    """One thing that was done in threads; rounds count where they `met`; `stood` says where each stood still."""
 
     unclear: str = ""
     rounds: int = 0
@@ -160,7 +155,6 @@ def _said(one: Concurrent, seen: Together) -> Said:
 
 
 def _differs(one: Concurrent, seen: Together, first: Differed) -> Said:
-    """Say what else came of it, and how often."""
     found = f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
     told = f"it raises {first.error}, which it does not alone" if first.error else found
     told, alone = f"{told}, in {seen.failed} of {seen.rounds} rounds", first.expected or "what comes of it alone"

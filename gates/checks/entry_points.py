@@ -28,12 +28,7 @@ SAYS_FAILED = re.compile(r"(?:[\w ]{1,30}[:=]\s*)?(?:BLOCK|BLOCKED|FAIL|FAILED)(
 
 
 class EntryRun(Model):
-    """One entry point: how it ended; for a crash the exception and the innermost line in the project.
-
-    `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
-    callable returned, as `repr` shows it, cut to a bounded length. `no_result` says why one that ended well came to
-    nothing: what it returned or wrote says so.
-    """
+    """One entry point: how it ended, what it returned, why that is `no_result`, and where and by what it crashed."""
 
     index: int
     name: str
@@ -98,7 +93,6 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
 
 
 def _no_result(returned: str, written: str) -> str:
-    """Return why an entry point that ended well has no result: what it returned or wrote says that it failed."""
     try:
         value = ast.literal_eval(returned)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -153,7 +147,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
 
 
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell each entry point's end, and each crash in full."""
     entries = evidence.get(EntryPointRuns)
     runs = entries.runs if entries else ()
@@ -232,6 +226,4 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
     return about.passed(f"`{name}` ran to its end.", actual=seen.process.ended if seen.process else "")
 
 
-CHECK = Check(
-    "entry_points", "execution", 20, (EntryPointRuns,), plan, judge, describe, row=Row.TEST, label="entry point"
-)
+CHECK = Check("entry_points", "execution", 20, (EntryPointRuns,), plan, judge, page, row=Row.TEST, label="entry point")

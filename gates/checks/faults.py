@@ -192,7 +192,6 @@ def _hollow(about: About, criterion: Criterion, own: Sequence[EmptiedSymbol]) ->
 
 
 def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
-    """Name each mutant that the tests that ran it did not notice."""
     seen = evidence.get(ChangedLines)
     about = About(rule="BL023", check="changed-lines", level=Level.ADVISORY, severity=Severity.INFO)
     if seen is None:
@@ -210,7 +209,6 @@ def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
-    """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
     first, others = mutants[0], len(mutants) - 1
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
     message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(sorted(first.tests), NAMED)}."

@@ -1,8 +1,4 @@
-"""Memory over epochs: does it go on growing from one to the next?
-
-A callable of the project runs over and over in a process of its own, and what is held is read after each epoch. What
-may go on growing is run again for longer, in a fresh process; what does is run once more to see where.
-"""
+"""Memory over epochs: does it go on growing? What may is run again for longer, and once more to see where."""
 
 import math
 import statistics
@@ -116,10 +112,7 @@ class Filling(Model):
 
 
 class LeakRun(Seen):
-    """One callable, run as often as it is asked, or in a process of its own for `longer` where it may leak.
-
-    `allocated` are the lines that make what is kept.
-    """
+    """One callable, run as often as asked, or for `longer` where it may leak; what stays is `allocated` there."""
 
     form: str = ""
     asked: int
@@ -212,10 +205,8 @@ WORDS = {
     "python": "what Python holds",
     "private": "the process's own memory",
 }
-FORMS = {
-    "called": "it is called once an epoch",
-    "returned": "what it returns is called once an epoch",
-}
+FORMS = {"called": "it is called once an epoch", "returned": "what it returns is called once an epoch"}
+OTHER = "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
 
 
 def _said(leak: Leak, run: LeakRun) -> Said:
@@ -236,10 +227,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         why = "; ".join(run.troubles) or "what Python and the process hold cannot be read here"
         return unknown(f"not all was seen: {why}")
     if grown:
-        why = (
-            "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
-        )
-        return unknown(f"{_grew(grown)}, and {why} and is now filled", _grew(grown), remedy=LIBRARY)
+        return unknown(f"{_grew(grown)}, and {OTHER} and is now filled", _grew(grown), remedy=LIBRARY)
     if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Outcome.UNKNOWN]:
         filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in run.filling)
         why = f"{run.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
@@ -250,7 +238,6 @@ def _said(leak: Leak, run: LeakRun) -> Said:
 
 
 def _why(run: LeakRun) -> str:
-    """Return why a run did not come to its end."""
     return f"{run.problem} (after {run.epochs} of {run.asked} epochs)"
 
 

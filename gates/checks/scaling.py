@@ -201,7 +201,6 @@ def _said(scale: Scale, seen: Scaled) -> Said:
 
 
 def _middle(seen: Scaled) -> list[float]:
-    """Return the median of each size, over all rounds."""
     rows = [row for rounds in seen.starts for row in rounds]
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 

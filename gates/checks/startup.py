@@ -1,7 +1,4 @@
-"""Does the package come to life by itself: does it build, does each module of the implementation import?
-
-A wheel is built of a copy by the library `build`, without network; where that fails, by pip, which may get a backend.
-"""
+"""Does the package build, as a wheel of a copy, and does each module of the implementation import by itself?"""
 
 import shutil
 import sys
@@ -118,7 +115,6 @@ def _without_empty_folders(source: Path) -> None:
 
 
 def _line(error: BaseException) -> str:
-    """Return what an error says first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return printable(lines[0])[:300]
 
@@ -225,9 +221,8 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge what was seen of build and imports."""
     seen = evidence.get(Startup)
     if seen is None:
-        yield from (
-            _unseen(a, f"It was not seen starting up: {evidence.why_missing(Startup)}") for a in (BUILD, IMPORTS)
-        )
+        why = f"It was not seen starting up: {evidence.why_missing(Startup)}"
+        yield from (_unseen(about, why) for about in (BUILD, IMPORTS))
     else:
         yield _build(seen)
         yield from _imports(seen)

@@ -32,7 +32,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _standing(about: About, waiver: Waiver, today: date) -> Finding:
-    """Say how a waiver stands on a day."""
     who, left = waiver.title, (waiver.expires - today).days
     days = counted(abs(left), "day")
     match waiver.standing(today):

@@ -55,7 +55,6 @@ def _head(name: str, path: Path, report: Report) -> str:
 
 
 def _notes(old: Report, new: Report) -> Iterator[str]:
-    """Say what makes two results speak of different things."""
     if old.task.id != new.task.id:
         yield f"note: they are of different tasks, {old.task.id} and {new.task.id}"
     elif old.task.digest != new.task.digest:
@@ -70,7 +69,6 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
 
 
 def _criteria(old: Report, new: Report) -> Iterator[str]:
-    """Yield the criteria whose status is another, or that are in one of them only."""
     was, now = ({one.id: one for one in report.criteria} for report in (old, new))
     for name, one in now.items():
         if name not in was:

@@ -34,7 +34,7 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
     else:
         task = spec.of_project(subject, project)
         report = store.last(out or project.reports / task.id)
-        yield from _of_task(task, criterion, report, out or Path(project.settings.reports, task.id), known)
+        yield from _of_task(task, criterion, report, out or Path(project.settings.reports, task.id))
 
 
 def every_rule(project: Project) -> Iterator[str]:
@@ -45,10 +45,9 @@ def every_rule(project: Project) -> Iterator[str]:
         yield f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
 
 
-def _of_task(
-    task: Task, name: str | None, report: Report | None, folder: Path, known: dict[str, RuleText]
-) -> Iterator[str]:
+def _of_task(task: Task, name: str | None, report: Report | None, folder: Path) -> Iterator[str]:
     """Explain a task, or of it the criterion or the rule of a name."""
+    known = pipeline.rule_texts()
     names = [*(each.id for each in task.criteria), *known]
     if name and name not in names and (near := meant(name, names)):
         raise UsageError(f"{task.id} has no criterion or rule {name!r}{near}")
@@ -67,7 +66,7 @@ def _of_task(
     yield from (f"reports and evidence: {folder}", "")
     every = report.every_finding
     of_it = [f for f in every if (name in {f.criterion, f.rule} if name else f.blocks or f.leaves_open)]
-    found = [*_findings(of_it, known)]
+    found = [*_findings(of_it)]
     for criterion in judged if asked or not (name or found) else []:
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
         yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[: 0 if asked else LISTED])
@@ -90,10 +89,10 @@ def _standing(criterion: CriterionReport) -> Iterator[str]:
 FACTS = ("expected", "actual", "impact", "remediation", "command")
 
 
-def _findings(found: Iterable[Finding], known: dict[str, RuleText]) -> Iterator[str]:
+def _findings(found: Iterable[Finding]) -> Iterator[str]:
     """Yield findings, those of one cause in one, each with its rule and the raw file that it rests on."""
     for cause in causes(found):
-        finding = cause.first
+        finding, known = cause.first, pipeline.rule_texts()
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         open_or_bad = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
         yield f"{finding.outcome.words:<8} {finding}{f' ({title})' if open_or_bad else ''}"
@@ -144,10 +143,8 @@ def _task(task: Task, report: Report | None) -> list[str]:
         stale = "" if report.task.digest == task.digest else "; the task file has changed since"
         verdict = f"{report.headline} on {report.started_at}{stale}"
     status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
-    return [
-        f"{task.id}  {task.title}  [{verdict}]",
-        *(f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria),
-    ]
+    rows = (f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria)
+    return [f"{task.id}  {task.title}  [{verdict}]", *rows]
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,8 +1,4 @@
-"""What `gates init` writes: a first task file for this repository, from criteria in words, what changed, and the tests.
-
-Everything in it is a proposal, found by names: which code and which tests a criterion may mean. What was not found
-stays a comment, so that the criterion is inconclusive until somebody names it.
-"""
+"""What `gates init` writes: a first task file, proposed by names; what was not found stays a comment."""
 
 import ast
 import json
@@ -133,15 +129,12 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
 def _meant(
     text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
 ) -> tuple[list[Named], list[Named]]:
-    """Return the code whose names share most words with a criterion, changed if it may be, and the tests that use it.
-
-    Where these are many, their names decide as well. A test that no criterion names may be weakened unjudged.
-    """
+    """Return the code whose names share most words with a criterion, changed if it may be, and tests that use it."""
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or [*(few if len(few) <= MOST_CODE else ())]
     users = _users(symbols, tests)
     found = users if len(users) <= MOST_TESTS else _nearest(text, users)
-    found = found or users or _nearest(text, tests)
+    found = found or users or _nearest(text, tests)  # a test that no criterion names may be weakened unjudged
     used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
     return (used if used and not changed else symbols or used), found
 
@@ -149,9 +142,7 @@ def _meant(
 def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
     """Return what shares most words with a text, the best first; a word that few have, or a whole name, weighs more."""
     common, said = Counter(word for each in named for word in each.words), {*re.findall(r"\w+", text)}
-    score = {
-        each: sum(1 / common[word] for word in each.words & _words(text)) + 2 * (each.told in said) for each in named
-    }
+    score = {e: sum(1 / common[word] for word in e.words & _words(text)) + 2 * (e.told in said) for e in named}
     best = max(score.values(), default=0)
     return sorted((e for e in named if score[e] > 0 and score[e] >= CLOSE * best), key=lambda e: (-score[e], e.name))
 
@@ -190,7 +181,6 @@ def _implementation(root: Path) -> tuple[str, ...]:
 
 
 def _is_of_tests(folder: Path) -> bool:
-    """Return whether a folder holds tests and no other modules."""
     modules = [path for path in folder.glob("*.py") if path.stem not in {"__init__", "conftest"}]
     return bool(modules) and all(map(is_test_file, modules))
 
@@ -278,7 +268,6 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
 def _written(
     task: str, title: str, code: Sequence[str], tests: Sequence[str], rules: Sequence[str], proposed: Iterable[Proposed]
 ) -> str:
-    """Return the text of the task file."""
     lines = [
         f"id: {task}",
         f"title: {_quoted(title)}",
@@ -291,11 +280,9 @@ def _written(
         lines += [f"  - id: {each.id}", f"    text: {_quoted(each.text)}", "    level: must  # or should, or advisory"]
         symbols = ", ".join(f"{{symbol: {json.dumps(name)}}}" for name in each.code)
         lines.append(f"    code: [{symbols}]" if symbols else '    # code: [{symbol: "package.module:name"}]')
-        measured = QUANTITY.search(each.text)
-        if measured:
-            lines.append(
-                f"    # What measures {measured[0]!r}? See `measures` in docs/measuring.md. Or name tests that show it:"
-            )
+        if measured := QUANTITY.search(each.text):
+            hint = "See `measures` in docs/measuring.md. Or name tests that show it:"
+            lines.append(f"    # What measures {measured[0]!r}? {hint}")
         tests = f"tests: {json.dumps(each.tests or ['tests/test_of_it.py'])}"
         lines.append(f"    {'' if each.tests and not measured else '# '}{tests}")
     return "\n".join(lines) + "\n"

@@ -188,7 +188,6 @@ def _logged(report: Report, request: Request) -> LoggedRun:
 
 
 def _task(request: Request, home: Path) -> Task:
-    """Load the task asked for, from the folder where the policy lies."""
     asked, root = request.task, request.project.root
     here = (Path.cwd() / asked).resolve()
     if home != root and (asked.endswith(spec.SUFFIXES) or "/" in asked) and here.is_relative_to(root):
@@ -202,9 +201,7 @@ def _task(request: Request, home: Path) -> Task:
             raise
         raise UsageError(f"at {request.policy.at}: {str(error).replace(str(home), '').lstrip('/')}") from error
     if not path.resolve().is_relative_to(home):
-        raise UsageError(
-            f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"
-        )
+        raise UsageError(f"{path}: the task file lies outside of the project {str(root)!r}; put it inside")
     return task
 
 
@@ -224,10 +221,7 @@ WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def _shown(
     say: Callable[[str], None], gates: Sequence[Gate], before: Report | None, *, quiet: bool = False
 ) -> Iterator[Progress]:
-    """Show each step: on a terminal in a live line, elsewhere at the start, gate by gate and now and then; or nothing.
-
-    `before` is the report of the last run, for what it took.
-    """
+    """Show each step: live on a terminal, elsewhere now and then; `before` is the last run, for what it took."""
     if quiet:
         yield Progress(step=lambda *_: None, ended=lambda _: None)
         return

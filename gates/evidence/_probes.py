@@ -72,10 +72,7 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
 
 @dataclass(frozen=True)
 class Aspect(Generic[P, S]):
-    """One thing that is judged of each callable.
-
-    `title` is what is planned for a callable. What has no `level` is only advised, and says nothing of its criteria.
-    """
+    """One thing that is judged of each callable; without a `level` it is only advised, and decides no criterion."""
 
     title: Callable[[P], str]
     judge: Callable[[P, S], Iterable[Said]]
@@ -133,7 +130,6 @@ class ProbeCheck(Generic[P, S]):
         )
 
     def _binds(self, task: Task, part: P) -> list[Criterion]:
-        """Return the criteria that a callable decides on."""
         return task.criteria_of(part) if any(one.level(part) for one in self.aspects(part)) else []
 
     def _plan(self, task: Task) -> Iterator[Planned]:
@@ -203,6 +199,5 @@ class ProbeCheck(Generic[P, S]):
 
 
 def _words(task: Task, part: P, said: Said) -> dict[str, object]:
-    """Return what a finding says of a callable, with its name."""
     message, place = f"{part.name}: {said.message}"[:LONGEST], said.location or task.place(part)
     return {"message": message, "location": place, "subject": f"{part.name} {said.subject}".rstrip()}

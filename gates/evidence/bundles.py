@@ -164,7 +164,6 @@ def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[
 
 
 def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
-    """Yield the files that a module imports, wherever in it."""
     try:
         tree = parse(path.read_bytes() if path.suffix == ".py" else b"", path.name, "").tree
     except (OSError, Unparsed):

@@ -200,10 +200,7 @@ def _tried(
 
 
 def _functions(criterion: Criterion, tree: SourceTree, text_of: Callable[[str], Text]) -> tuple[Functions, str]:
-    """Return the functions of a criterion by file, and why calls may not be seen: a class makes objects without a line.
-
-    There are none where something else than functions is bound to it, too.
-    """
+    """Return the functions of a criterion by file, none where other code is bound, and why calls may be unseen."""
     found, unseen = defaultdict[Text, dict[Function, None]](dict), ""
     for binding in criterion.code:
         own: list[Function] = []

@@ -1,7 +1,4 @@
-"""What a reader asks of a report first: what failed and why, what to do, how each criterion stands.
-
-Findings that one thing explains are told as one cause. Templates may call what has no underscore in front.
-"""
+"""What a reader asks of a report first; templates may call what has no underscore in front."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -87,10 +84,7 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def deciding(report: Report) -> list[Cause]:
-    """Return the causes that keep this from being a pass, what failed first; what only follows from them is left out.
-
-    Where something stopped a gate that ran, what a gate left open that did not run is none of them.
-    """
+    """Return the causes that keep this from being a pass, failures first, without what only follows from others."""
     stopping = [(gate.ran, f) for gate in report.gates for f in gate.findings if f.blocks or f.leaves_open]
     stopping += [(True, f) for f in report.findings if f.blocks or f.leaves_open]
     seen = [f for ran, f in stopping if ran] or [f for _, f in stopping]
@@ -106,11 +100,7 @@ def weak(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def _key(finding: Finding) -> tuple[object, ...]:
-    """Return what findings of one cause have in common.
-
-    What failed at a line of code is one cause, whoever noticed it, as are the parameter sets of one test. All else is
-    one cause where it was seen in one file of evidence and one thing is to be done about it.
-    """
+    """Return what findings of one cause share: a line that failed, or one thing to do of one file of evidence."""
     outcome, place = finding.outcome, finding.location
     code = place is not None and place.line is not None and not place.path.endswith((".yaml", ".yml"))
     if outcome is Outcome.FAILED and code:
@@ -271,10 +261,7 @@ def next_step(report: Report) -> tuple[str, str]:
 
 
 def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged.
-
-    What causes explain that a page has `told`, and what only follows from them, is left out.
-    """
+    """Return what was not seen, and why, without what the causes explain that a page has `told`."""
     known = {finding for cause in told for finding in cause.findings}
     rows, unknown = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran], list[Finding]()
     for found in [gate.findings for gate in report.gates if gate.ran]:

@@ -12,22 +12,9 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
 from gates.errors import UsageError
-from gates.model import Finding, Level, Location, Outcome
+from gates.model import Finding, Level, Location, Outcome, TaskIdentity
 from gates.task.measurement import CodeBinding, Measurement, Waiver
-from gates.task.types import (
-    ArmName,
-    Callable,
-    Command,
-    InsidePath,
-    Json,
-    Located,
-    Metric,
-    Name,
-    OneCall,
-    Part,
-    Seconds,
-    Text,
-)
+from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Name, OneCall, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell, joined
 
@@ -48,7 +35,7 @@ class Measure(Located):
 
     one_of = (KINDS, ("at_least", "at_most", "below"))
     from_: Name = Field(alias="from")
-    of: Metric
+    of: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
     ratio: tuple[ArmName, ArmName] | None = None
     reduction: tuple[ArmName, ArmName] | None = None
     difference: tuple[ArmName, ArmName] | None = None
@@ -192,12 +179,15 @@ class Task(Located):
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
-        for criterion in self.criteria:
-            if criterion.id == criterion_id:
-                return criterion
-        raise UsageError(
-            f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, [c.id for c in self.criteria])}"
-        )
+        known = {criterion.id: criterion for criterion in self.criteria}
+        if criterion_id not in known:
+            raise UsageError(f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, known)}")
+        return known[criterion_id]
+
+    @property
+    def identity(self) -> TaskIdentity:
+        """Return what tells this task from others, and from what its file was before."""
+        return TaskIdentity(id=self.id, title=self.title, path=self.path, digest=self.digest)
 
     def measures_of(self, measurement: str) -> list[Measure]:
         """Return the measures that a measurement is to answer."""
@@ -238,10 +228,9 @@ def _part_of(annotation: object) -> type[Part] | None:
 @cache
 def task_model() -> type[Task]:
     """Return the model of a task file: with a list for each kind of part that a check in `gates/checks/` has."""
-    kinds = [kind for name in registry.parts("gates.checks", "spec") for kind in registry.kinds_in(name, Part)]
-    fields: dict[str, Any] = {
-        kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds if hasattr(kind, "key")
-    }
+    found = [kind for name in registry.parts("gates.checks", "spec") for kind in registry.kinds_in(name, Part)]
+    kinds = [kind for kind in found if hasattr(kind, "key")]
+    fields: dict[str, Any] = {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds}
     return create_model("Task", __base__=Task, __doc__=Task.__doc__, **fields)
 
 
@@ -263,9 +252,8 @@ class Selection:
     @property
     def partial(self) -> str:
         """Return what alone was asked for, in words; empty where it was the whole task."""
-        return " and ".join(
-            part for part in (", ".join(self.only), f"gate {', '.join(self.gates)}" if self.gates else "") if part
-        )
+        gates = f"gate {', '.join(self.gates)}" if self.gates else ""
+        return " and ".join(filter(None, [", ".join(self.only), gates]))
 
 
 def narrowed(task: Task, *only: str | None) -> Task:

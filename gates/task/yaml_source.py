@@ -150,9 +150,8 @@ def text_of(path: Path, shown_as: str, most: int) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        raise UsageError(
-            f"{shown_as}:{line}:{column}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from error
+        byte = f"byte 0x{raw[error.start]:02x}"
+        raise UsageError(f"{shown_as}:{line}:{column}: {byte} is not UTF-8; save the file as UTF-8") from error
 
 
 def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:

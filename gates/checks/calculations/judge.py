@@ -218,7 +218,6 @@ Judged = tuple[Outcome, str, str]  # what came of a call, and that in words
 
 
 def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> Rows:
-    """Judge each call of a calculation or an edge case."""
     seen, why = evidence.get(Calculations), evidence.why_missing(Calculations)
     is_edge = isinstance(one.part, EdgeCase)
     rows = []
@@ -288,7 +287,6 @@ def _twice(case: Case, run: CallRun, again: CallRun, made: CallRun | None) -> Ju
 
 
 def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
-    """Yield what a returned value is not."""
     if case.raises:
         yield f"expected {_wanted(case, None)}"
     if case.returns:
@@ -308,7 +306,6 @@ def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
 
 
 def _wanted(case: Case, made: CallRun | None) -> str:
-    """Return what must come of a case, in words."""
     says = f" with {case.says!r}" if case.says else ""
     if case.raises:
         return f"{case.raises}{says}" + (f" and the warning {case.warns}" if case.warns else "")

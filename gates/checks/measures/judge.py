@@ -36,10 +36,7 @@ def plan(task: Task) -> Iterator[Planned]:
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU.
-
-    A ratio that is far above its target is asked about: that decides nothing, as real gains can be large.
-    """
+    """Compare each target with its interval; of a ratio far above its target it is asked why, which decides nothing."""
     for criterion, i, measure, got in answers_of(task, evidence):
         level, (sign, limit) = level_of(criterion, measure), measure.bound
         about = About(rule=got.rule, check=_check(criterion, i), criterion=criterion.id, level=level)
@@ -280,10 +277,8 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
         yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
-    yield (
-        "Decides by",
-        {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
-    )
+    either = "wall time, or CPU time where the wall clock was disturbed"
+    yield "Decides by", either if taken.clock == "either" else f"{taken.clock} time"
     left_out = sum(bool(attempt.unfit) for attempt in run.earlier)
     count = f"; the pairs of all earlier ones count, save for {left_out} that did not end or had an unfit machine"
     yield "Attempt", f"{len(run.earlier) + 1}{count if run.earlier else ''}"

@@ -1,7 +1,4 @@
-"""What the change made lower of what it is judged by: what was is listed, with both sides.
-
-The bar of today beside that of the base: task file, settings, tests, rules, workflows and templates.
-"""
+"""What the change made lower of what it is judged by: task file, settings, tests, rules, workflows and templates."""
 
 import ast
 import json
@@ -43,10 +40,7 @@ class Mode(StrEnum):
 
 
 class Goalposts(Evidence):
-    """What was made lower since the base: its name, the merge base's commit, the moves, and what was not compared.
-
-    `by_base` says whether the base judges in the place of the change (`--policy-from`).
-    """
+    """What was made lower since the base, and what was not compared; `by_base` under `--policy-from`."""
 
     base: str
     commit: str

@@ -58,7 +58,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _suite(run: PytestRun) -> Iterator[Finding]:
-    """Say whether the run as a whole can be believed."""
     ended, said = run.process, _said(run)
     about = SUITE.but(actual=ended.ended, location=next((t.location for t in run.tests if t.id in run.running), None))
     yield from _collect_errors(run)
@@ -86,7 +85,6 @@ def _suite(run: PytestRun) -> Iterator[Finding]:
 
 
 def _stopped(about: About, run: PytestRun) -> Finding:
-    """Say that a signal or the time limit ended the run, and at what."""
     ended = run.process
     held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
@@ -265,7 +263,6 @@ SLOWEST = 10
 
 
 def _described(run: PytestRun) -> Iterator[Section]:
-    """Tell the run: command, counts, tests by name, slowest tests, warnings."""
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     most = run.process.peak_memory_bytes
     memory = f"{most / 2**20:.0f} MiB (largest process)" if most else "not known"

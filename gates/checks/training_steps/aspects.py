@@ -172,7 +172,6 @@ def _off_by_two(compared: Sequence[Compared]) -> Iterator[Said]:
 
 
 def _right(run: Recorded) -> Said:
-    """Say that all gradients that were compared are those of the reference."""
     good = [one for one in run.compared if one.finite]
     worst, first = max(one.error or 0.0 for one in good), good[0]
     within = f"within {worst:.1e} of their length, in {len(good)} steps"

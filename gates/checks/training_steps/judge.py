@@ -87,7 +87,6 @@ def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
 
 
 def _scale(seen: Overflowed) -> Iterator[Said]:
-    """Judge the scale after an overflow, where one scales."""
     before, after, backoff = seen.scale_before, seen.scale_after, seen.backoff
     if before is None or after is None or backoff is None or backoff >= 1 or before == 1.0:
         return

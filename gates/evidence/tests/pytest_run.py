@@ -118,10 +118,7 @@ class PytestRun(Evidence):
 
     @classmethod
     def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
-        """Run the tests that an earlier run does not answer for; nothing where there are none, or one of these fails.
-
-        A test that fails alone may need what another one left behind: then all are run.
-        """
+        """Run the tests that no earlier run answers for; `None` where all must run, as where one of them fails."""
         before = earlier.seen.get(cls) if earlier and context.repeat == 1 else None
         if earlier is None or before is None or before.untracked:
             return None
@@ -138,10 +135,7 @@ class PytestRun(Evidence):
 
     @classmethod
     def _undisturbed(cls, first: Self, task: Task, context: Context, folder: Path) -> Self:
-        """Return the first run, or one without a tracer where that alone makes tests fail.
-
-        They fail with it again, and pass without it: tests of recursion limits or of tracers do.
-        """
+        """Return the first run, or one without a tracer where tests fail by that alone, as of recursion limits."""
         failed = tuple(test.id for test in first.tests if test.outcome in BAD)
         if not first.complete or not 0 < len(failed) <= MOST_DISTURBED:
             return first

@@ -105,6 +105,7 @@ def _at(context: Context, path: str, line: int) -> Location:
     return Location(path=context.shown(context.root / path), line=line)
 
 
+UNBEGUN = "before pytest was configured, in a plugin or a conftest file"
 STAGES = {
     "start": "between configuring pytest and collecting tests",
     "collecting": "while collecting {id}",
@@ -120,9 +121,7 @@ def stage_of(events: list[Event]) -> str:
     last = next((event for event in reversed(events) if event["event"] in STAGES), None)
     reads = [event for event in events if event["event"] in {"collecting", "collected"}]
     last = reads[-1] if reads and reads[-1]["event"] == "collecting" else last
-    return (
-        STAGES[last["event"]].format(**last) if last else "before pytest was configured, in a plugin or a conftest file"
-    )
+    return STAGES[last["event"]].format(**last) if last else UNBEGUN
 
 
 COMPARED = {"exitcode", "tests", "nodeid", "outcome"}  # the rest of a JSON report is let go while it is read
@@ -271,10 +270,8 @@ def rigged(told: Told) -> tuple[str, ...]:
 
 def _contradiction(said: Event) -> str:
     name, called, raised = said["id"], said["outcome"], said["error"]
-    right, ended = (
-        "passed" if name == "passes" else "failed",
-        "failed" if raised else "passed" if said["called"] else "",
-    )
+    right = "passed" if name == "passes" else "failed"
+    ended = "failed" if raised else "passed" if said["called"] else ""
     if ended == "passed" == right or called == ended == right or (not ended and called != "passed"):
         return ""  # a hook of the project may want more of a test than ours has; what nobody called did not pass
     how = {"passed": "ended well", "failed": f"raised {raised}", "": "was never run"}[ended]
