@@ -133,6 +133,9 @@ SHARE = re.compile(
 )
 
 
+Steps = Sequence[tuple[str, str, str]]  # each with its operator, number and unit
+
+
 def sums(lines: Sequence[Line]) -> Iterator[Claim]:
     """Yield what a page computes, or could have."""
     yield from _totals(lines)
@@ -148,9 +151,7 @@ def sums(lines: Sequence[Line]) -> Iterator[Claim]:
             yield from _computed(line, steps, (percent, "%"), said, Span(line.number, *match.span()))
 
 
-def _computed(
-    line: Line, steps: Sequence[tuple[str, str, str]], result: tuple[str, str], claimed: str, *covers: Span
-) -> Iterator[Claim]:
+def _computed(line: Line, steps: Steps, result: tuple[str, str], claimed: str, *covers: Span) -> Iterator[Claim]:
     """Yield what a line computes; of several units, it is not understood. Results are rounded, or cut."""
     (ops, texts, units), (said, unit) = zip(*steps, strict=True), result
     divided, numbers = not {*DIVIDED}.isdisjoint(ops), [float(text) for text in texts]

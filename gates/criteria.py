@@ -109,7 +109,6 @@ def status(findings: Iterable[Finding]) -> Status:
     """Return a criterion's status; code that was only read never makes it a pass."""
     everything = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     binding = [f for f in everything if f.level is Level.MUST] or everything
-    waived = any(f.waived for f in binding)
     failed = [f for f in binding if f.outcome is Outcome.FAILED and not f.waived]
     observed = [f for f in binding if f.outcome is Outcome.PASSED and f.basis is Basis.OBSERVED]
     if any(f.absent for f in failed):
@@ -118,7 +117,7 @@ def status(findings: Iterable[Finding]) -> Status:
         return Status.FAIL
     if any(f.outcome is Outcome.UNKNOWN and not f.waived for f in binding):
         return Status.PARTIAL if observed else Status.UNVERIFIED
-    if waived:
+    if any(f.waived for f in binding):
         return Status.WAIVED
     return Status.PASS if observed else Status.UNVERIFIED
 

@@ -79,11 +79,8 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         sorted(map(str, Path("/dev").glob("nvidia*"))),
         [*_known(context.root)],
     )
-    return State(
-        files=dict(_files(context.root, {reports})),
-        git=_digest(git(context.root, *words) or "" for words in GIT),
-        around=_digest(map(_digest, around)),
-    )
+    commits = _digest(git(context.root, *words) or "" for words in GIT)
+    return State(dict(_files(context.root, {reports})), commits, _digest(map(_digest, around)))
 
 
 def _known(root: Path) -> Iterator[str]:
@@ -133,7 +130,7 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
 
 def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
-    pieces = {type(piece).__name__: piece for piece in evidence.present() if piece.lasting and not _in_doubt(piece)}
+    kept = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting and not _in_doubt(piece)}
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
     if any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
         return
@@ -147,7 +144,7 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             facts = {"at": report.started_at, "around": state.around, "files": state.files, "sources": sources}
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.write(f'{json.dumps(facts)[:-1]}, "pieces": {{')
-                for number, (kind, piece) in enumerate(pieces.items()):
+                for number, (kind, piece) in enumerate(kept.items()):
                     file.write(f'{", " if number else ""}"{kind}": {piece.model_dump_json(by_alias=True)}')
                 file.write("}}")
             shutil.rmtree(root / STORE / name, ignore_errors=True)
@@ -185,7 +182,7 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
     """Return, in words, how much of the evidence is of an earlier run, if any."""
     run = evidence.get(PytestRun)
     if earlier and earlier.whole:
-        lasting = [piece for piece in evidence.present() if piece.lasting]
+        lasting = [piece for piece in evidence.present.values() if piece.lasting]
         kept = [piece for piece in lasting if type(piece) in earlier.seen]
         what = "evidence" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of evidence"
         at = earlier.at

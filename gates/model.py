@@ -67,7 +67,7 @@ class Status(StrEnum):
     WAIVED = "WAIVED"
 
 
-SEVERITIES = tuple(Severity)
+SEVERITIES, LEVELS = tuple(Severity), tuple(Level)
 WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
 SEVERITY = {  # of a finding that does not say how much it matters; all others are for information
     Outcome.FAILED: {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},

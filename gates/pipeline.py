@@ -90,7 +90,8 @@ def looked_for(task: Task, context: Context, evidence: EvidenceSet) -> Iterator[
 def rule_texts() -> dict[str, RuleText]:
     """Return what every rule means, by a text beside what decides it, whose first sentence is its title."""
     here = Path(__file__)
-    files = [here.with_suffix(".yaml"), *here.parent.glob("checks/**/*.yaml")]
+    checks = here.with_name("checks")
+    files = [here.with_suffix(".yaml"), *checks.glob("*.yaml"), *checks.glob("*/rules.yaml")]
     texts = {name: text for file in files for name, text in yaml.safe_load(file.read_bytes()).items()}
     parts = ((name, texts[name].partition(". ")) for name in sorted(texts))
     return {name: RuleText(id=name, title=title, meaning=meaning) for name, (title, _, meaning) in parts}
@@ -116,7 +117,7 @@ def fold(task: Task, gates: Sequence[GateReport], evidence: EvidenceSet, finding
         findings=findings,
         gates=tuple(gates),
         criteria=tuple(criteria.stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
-        commands=evidence.commands(),
+        commands=tuple(command for piece in evidence.present.values() for command in piece.commands),
     )
 
 
@@ -203,7 +204,7 @@ def changed(before: Revision, after: Revision, others: Iterable[str] = (), why: 
 
 def _save(evidence: EvidenceSet, context: Context) -> None:
     """Write each piece of evidence beside the raw files that it was read from, so that it can be judged again."""
-    for piece in evidence.present():
+    for piece in evidence.present.values():
         path = context.evidence / f"{type(piece).__name__}.json"
         path.write_text(piece.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
     missing = {kind.__name__: why for kind, why in evidence.missing.items()}

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from gates.model import (
+    LEVELS,
     SEVERITIES,
     WORST_FIRST,
     CommandRecord,
@@ -190,26 +191,14 @@ class Report(Model):
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings worst first, what decides before all; the order in which they came in does not matter."""
-    levels = tuple(Level)
-    return sorted(
-        findings,
-        key=lambda f: (
-            not (f.blocks or f.leaves_open),
-            WORST_FIRST.index(f.outcome),
-            levels.index(f.level),
-            SEVERITIES.index(f.severity),
-            f.rule,
-            f.criterion or "",
-            f.alike,
-            f.location is None,
-            (f.location.path, f.location.lines.start) if f.location else ("", 0),
-            str(f.location),
-            f.subject,
-            f.message,
-            f.check,
-            f.actual,
-        ),
-    )
+    return sorted(findings, key=_rank)
+
+
+def _rank(f: Finding) -> tuple[object, ...]:
+    decides, place = f.blocks or f.leaves_open, f.location
+    worst = WORST_FIRST.index(f.outcome), LEVELS.index(f.level), SEVERITIES.index(f.severity)
+    where = place is None, (place.path, place.lines.start) if place else ("", 0), str(place)
+    return not decides, *worst, f.rule, f.criterion or "", f.alike, *where, f.subject, f.message, f.check, f.actual
 
 
 def speaking(findings: Iterable[Finding]) -> dict[str, Finding]:

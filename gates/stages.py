@@ -18,8 +18,7 @@ NAMED = 50  # so many findings of one kind stand for themselves; the rest share 
 class Gate:
     """A label with a stage: the checks that belong to it, and what is said where a task asks for none of them.
 
-    `weight` is its share of the task's score; `code` the two letters of its rules.
-    `nothing_asked` is the rule and the sentence for a task that plans no check here.
+    `weight` is its share of the score, `code` the letters of its rules, `nothing_asked` what is said of no check here.
     """
 
     name: str

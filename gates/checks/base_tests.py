@@ -254,14 +254,9 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what was run; the findings name the tests that do not pass."""
     seen = evidence.get(BaseTests)
     if seen and seen.changed:
-        yield Section(
-            title="The Base's Tests",
-            facts=(
-                ("Base", f"{seen.base} ({seen.commit[:12]})"),
-                ("Test files changed", ", ".join(seen.changed[:10])),
-                ("Tests run against the change", str(seen.ran)),
-            ),
-        )
+        base, changed = f"{seen.base} ({seen.commit[:12]})", ", ".join(seen.changed[:10])
+        facts = (("Base", base), ("Test files changed", changed), ("Tests run against the change", str(seen.ran)))
+        yield Section(title="The Base's Tests", facts=facts)
 
 
 CHECK = Check("base_tests", "business-logic", 125, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)

@@ -179,13 +179,8 @@ def _watched(probed: Probed, asked: int) -> LeakRun:
 
 def _rungs(series: list[Entry]) -> list[dict[str, object]]:
     """Return each rung that was read after most epochs; one that came later, such as a device, from there on."""
-    names = dict.fromkeys(name for entry in series for name in entry)
-    columns = {name: [entry.get(name) for entry in series] for name in names}
-    return [
-        {"name": name, "values": [value for value in values if value is not None]}
-        for name, values in columns.items()
-        if values and values[-1] is not None
-    ]
+    names = dict.fromkeys(name for entry in series for name in entry if series[-1].get(name) is not None)
+    return [{"name": n, "values": [entry[n] for entry in series if entry.get(n) is not None]} for n in names]
 
 
 NAMED = 3  # of the lines that allocate most

@@ -23,7 +23,6 @@ from gates.words import first_of, visible
 NUMBER = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{1,20}Z?)?|(?<![\w.])\d{1,40}(?:\.\d{1,40}){0,9}(?:e[+-]?\d{1,4})?(?!\w{0,80}\d)"
 )
-NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
 LISTED = 60  # lines with numbers that were not understood
@@ -66,7 +65,7 @@ def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
 def perform(report: Path, project: Project, *, task: str | None, out: Path | None) -> tuple[str, int]:
     """Audit a report, with the tests of a task if asked; return the summary, and 1 contradicted, 3 unconfirmed, 0."""
     shown = (report.relative_to(project.root) if report.is_relative_to(project.root) else report).as_posix()
-    evidence = EvidenceSet(why="" if task else NO_TASK)
+    evidence = EvidenceSet(why="" if task else "no task was named whose tests could be run (--task)")
     with guarded_folder() as folder:
         if task:
             evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))

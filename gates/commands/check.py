@@ -63,7 +63,7 @@ def read_sarif(path: Path, base: Path) -> list[str]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise UsageError(f"{path}: expected SARIF 2.1.0 with 'runs', found another form ({error!r:.80})") from error
+        raise UsageError(f"{path}: expected a SARIF 2.1.0 file with 'runs', found another ({error!r:.80})") from error
 
 
 def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:

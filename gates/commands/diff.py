@@ -36,8 +36,7 @@ def perform(before: Path, after: Path | None = None) -> str:
 
 
 def _result(path: Path) -> Report:
-    folder = path if path.is_dir() else path.parent
-    name = store.RESULT if path.is_dir() else path.name
+    folder, name = (path, store.RESULT) if path.is_dir() else (path.parent, path.name)
     if name not in {store.RESULT, store.PREVIOUS}:
         raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
     report = store.last(folder, name)

@@ -137,17 +137,13 @@ def overview(project: Project) -> tuple[list[str], list[str]]:
 
 
 def _task(task: Task, report: Report | None) -> list[str]:
-    if report is None:
-        verdict = "never run"
-    else:
-        stale = "" if report.task.digest == task.digest else "; the task file has changed since"
-        verdict = f"{report.headline} on {report.started_at}{stale}"
+    stale = "; the task file has changed since" if report and report.task.digest != task.digest else ""
+    verdict = f"{report.headline} on {report.started_at}{stale}" if report else "never run"
     status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
     rows = (f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria)
     return [f"{task.id}  {task.title}  [{verdict}]", *rows]
 
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, type[Model]] = {"result": Report, "task": task_model(), "samples": Samples, "bundle": Bundle}
 
 
@@ -158,4 +154,4 @@ def schema_of(name: str) -> str:
         for part in (schema, *schema.get("$defs", {}).values()):
             properties = part.get("properties", {})
             part["properties"] = {key: value for key, value in properties.items() if not value.get("readOnly")}
-    return json.dumps({"$schema": DIALECT, **schema}, indent=2, sort_keys=True)
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2, sort_keys=True)

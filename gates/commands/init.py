@@ -46,6 +46,9 @@ class Named:
         return self.name.partition(":")[2]
 
 
+Known = Sequence[Named]
+
+
 @dataclass(frozen=True)
 class Proposed:
     """A criterion with the code and the tests that it may mean."""
@@ -99,9 +102,7 @@ def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
         yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
 
 
-def _proposed(
-    given: Sequence[str], code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
-) -> Iterator[Proposed]:
+def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -> Iterator[Proposed]:
     """Yield the criteria that were given, or else one for each changed definition, or for each file of tests."""
     if given:
         groups = [(text, *_meant(text, code, changed, tests)) for text in given]
@@ -118,7 +119,7 @@ def _proposed(
         yield Proposed(found["id"] if found else next(free), (found["text"] if found else text).strip(), code_, tests_)
 
 
-def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[str, list[Named], list[Named]]:
+def _of_file(file: str, code: Known, tests: Known) -> tuple[str, list[Named], list[Named]]:
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
     most = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
@@ -126,9 +127,7 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
     return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
 
 
-def _meant(
-    text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
-) -> tuple[list[Named], list[Named]]:
+def _meant(text: str, code: Known, changed: Known, tests: Known) -> tuple[list[Named], list[Named]]:
     """Return the code whose names share most words with a criterion, changed if it may be, and tests that use it."""
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or [*(few if len(few) <= MOST_CODE else ())]
@@ -139,7 +138,7 @@ def _meant(
     return (used if used and not changed else symbols or used), found
 
 
-def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
+def _nearest(text: str, named: Known) -> list[Named]:
     """Return what shares most words with a text, the best first; a word that few have, or a whole name, weighs more."""
     common, said = Counter(word for each in named for word in each.words), {*re.findall(r"\w+", text)}
     score = {e: sum(1 / common[word] for word in e.words & _words(text)) + 2 * (e.told in said) for e in named}
@@ -147,7 +146,7 @@ def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
     return sorted((e for e in named if score[e] > 0 and score[e] >= CLOSE * best), key=lambda e: (-score[e], e.name))
 
 
-def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
+def _users(symbols: Known, tests: Known) -> list[Named]:
     return [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
 
 

@@ -44,7 +44,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     if not wanted:
         on = f" on {request.on}" if request.on else ""
         raise UsageError(f"{task.path}: no criterion that was asked for is measured{on}")
-    out = request.out or request.project.evidence / task.id
+    out = request.out or request.project.root / request.project.settings.evidence / task.id
     is_folder = out.is_dir() or not out.suffix
     store.prepare(out if is_folder else out.parent)
     if request.sign_key and not request.sign_key.is_file():

@@ -77,7 +77,8 @@ def _load_task(was: TaskIdentity, evidence: EvidenceSet, project: Project) -> Ta
         task = spec.load(policy.root / was.path, policy.root)
     if task.digest != was.digest:
         raise UsageError(f"{was.path}: not the task file that {was.id} was judged by; run it again")
-    handed = tuple(one.path for seen in evidence.present() if isinstance(seen, Bundles) for one in seen.handed_in)
+    bundles = evidence.get(Bundles)
+    handed = tuple(one.path for one in bundles.handed_in) if bundles else ()
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 

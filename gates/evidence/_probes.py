@@ -10,7 +10,7 @@ from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
 from gates.child.process import side_by_side
 from gates.config import Context
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row
+from gates.model import LEVELS, Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.task.types import Run
@@ -19,7 +19,6 @@ P = TypeVar("P", bound=Run)
 S = TypeVar("S", bound=Model)
 M = TypeVar("M", bound=Model)
 LONGEST = 600
-LAXER = tuple(Level)
 
 
 class Seen(Model):
@@ -117,17 +116,8 @@ class ProbeCheck(Generic[P, S]):
 
     def check(self) -> Check:
         """Return the check."""
-        return Check(
-            name=self.name,
-            gate=self.gate,
-            order=self.order,
-            uses=(self.evidence,),
-            plan=self._plan,
-            judge=self._judge,
-            page=self._page,
-            row=self.row,
-            label=self.label,
-        )
+        parts = self._plan, self._judge, self._page
+        return Check(self.name, self.gate, self.order, (self.evidence,), *parts, row=self.row, label=self.label)
 
     def _binds(self, task: Task, part: P) -> list[Criterion]:
         return task.criteria_of(part) if any(one.level(part) for one in self.aspects(part)) else []
@@ -156,7 +146,7 @@ class ProbeCheck(Generic[P, S]):
                 level = aspect.level(part) or Level.ADVISORY
                 for said in map(self._doubted, aspect.judge(part, seen[i]) if i < len(seen) else [not_run]):
                     binding += [(aspect.name, said)] if aspect.level(part) else []
-                    own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LAXER.index)}
+                    own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LEVELS.index)}
                     yield about.says(said, **own, **_words(task, part, said))
             for one in self._binds(task, part):
                 said = self._folded(part, binding)

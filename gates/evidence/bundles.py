@@ -67,14 +67,8 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
         return HandedIn(path=path, why=f"it is evidence of the task {bundle.task.id}, not of {task.id}")
     kept.write_bytes(encode(bundle))
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
-    runs = tuple(
-        SeenRun(
-            run=one.run.model_copy(update=told),
-            measures=one.measures,
-            changed=tuple(_changed(one, task, context.root, now)),
-        )
-        for one in bundle.runs
-    )
+    changed = [(one, tuple(_changed(one, task, context.root, now))) for one in bundle.runs]
+    runs = tuple(SeenRun(run=o.run.model_copy(update=told), measures=o.measures, changed=c) for o, c in changed)
     changes = first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
     return HandedIn(path=path, why=changes, origin=bundle.origin, signer=signer, runs=runs)
 

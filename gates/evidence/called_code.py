@@ -37,9 +37,8 @@ LONG_S = 60.0
 class Standing:
     """A command that stands for a criterion by itself, and what of the task it is, such as `measurement speed`.
 
-    `measures` tells one of a measurement from an entry point.
-    An `arm` is asked for one step, as when it is measured. `answers` are the measures whose arms must be among the
-    samples that the command writes. `smoke` are the words with which it does less.
+    It `measures`, or is an entry point. An `arm` is asked for one step, as when it is measured. `answers` are the
+    measures whose arms must be among the samples of the command. `smoke` are the words with which it does less.
     """
 
     part: str

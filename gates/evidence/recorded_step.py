@@ -19,17 +19,14 @@ ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
 
 
 class Attempt(Model):
-    """One step of an optimizer, taken or left out (`skipped`), whether it moved a parameter, and what it began with.
-
-    `window` counts the updates of its scaler before it: steps of one window have one loss scale.
-    """
+    """One step of an optimizer, taken or left out (`skipped`), if it moved a parameter, and what it began with."""
 
     location: Location | None = None
     optimizer: int
     scaler: int | None = None
     skipped: bool
     moved: bool
-    window: int | None = None
+    window: int | None = None  # the updates of its scaler before it: steps of one have one loss scale
     lr: tuple[float | None, ...] = ()
     scale: float | None = None
     params: tuple[str, ...] = ()

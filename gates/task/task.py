@@ -78,9 +78,7 @@ class Measure(Located):
         """Return the comparison's sign and its limit."""
         if self.at_least is not None:
             return ">=", self.at_least
-        if self.at_most is not None:
-            return "<=", self.at_most
-        return "<", self.below or 0.0
+        return ("<=", self.at_most) if self.at_most is not None else ("<", self.below or 0.0)
 
     @property
     def name(self) -> str:
@@ -124,9 +122,7 @@ class EntryPoint(Part):
     @property
     def name(self) -> str:
         """Return what the entry point is called in reports: its command, or its call."""
-        if self.call is None:
-            return in_shell(self.run or ())
-        return called(self.call, self.args)
+        return called(self.call, self.args) if self.call else in_shell(self.run or ())
 
 
 class Need(StrEnum):

@@ -194,9 +194,7 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
     if isinstance(node, yaml.ScalarNode):
         if node.style:
             return str(node.value)
-        if node.value in {"", "~", "null"}:
-            return None
-        return Plain(node.value)
+        return None if node.value in {"", "~", "null"} else Plain(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*key, i), document, problems) for i, item in enumerate(node.value)]
     result = Table()

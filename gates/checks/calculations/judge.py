@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, Self, TypeAlias
@@ -121,6 +120,7 @@ def _untold(call: Asked, seen: Probed) -> Asked:
     return {"id": call["id"], "ended": "not run", "problem": why, "importing": own}
 
 
+TABLES = {"BL008": ("Calculations", "Correct", "Formula"), "BL009": ("Edge Cases", "Handled", "Case")}
 LABELS = {"BL008": "calculation", "BL009": "edge case"}
 SAID = {Outcome.PASSED: "yes", Outcome.FAILED: "NO", Outcome.UNKNOWN: "not seen"}
 
@@ -152,17 +152,14 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show every call with its input, what was expected and what came of it."""
-    for rule, title, columns in (
-        ("BL008", "Calculations", ("Correct", "Formula", "Input", "Expected", "Actual")),
-        ("BL009", "Edge Cases", ("Handled", "Case", "Input", "Expected", "Actual")),
-    ):
+    for rule, (title, *first) in TABLES.items():
         rows = [(one.name, s) for one in tried(task) if one.rule == rule for s, _ in _rows(task, one, evidence)]
         if rows:
             good = sum(said.outcome is Outcome.PASSED for _, said in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
             text = f"{good} of {len(rows)} as stated.{missing}"
             cells = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in rows)
-            yield Section(title=title, text=text, columns=columns, rows=tuple(cells))
+            yield Section(title=title, text=text, columns=(*first, "Input", "Expected", "Actual"), rows=tuple(cells))
 
 
 def _checks(task: Task, one: Tried) -> Iterator[tuple[str, str | None, Level]]:
@@ -208,9 +205,9 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
 def _astray(one: Tried, criterion: Criterion) -> Said:
     names = ", ".join(binding.name for binding in criterion.code)
     message = f"What verifies {criterion.id} does not run its code: {one.part.call} did not call {names}."
-    said = Said(Outcome.UNKNOWN, message, "its code is not run", None, "something that runs its code")
     fix = f"Trace {criterion.id} to the code that is called, or call that code."
-    return replace(said, subject=f"code of {criterion.id}", remediation=fix)
+    about = ("its code is not run", None, "something that runs its code", "", fix, f"code of {criterion.id}")
+    return Said(Outcome.UNKNOWN, message, *about)
 
 
 SHOWN = 3

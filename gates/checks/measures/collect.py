@@ -24,7 +24,6 @@ from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure, Task
-from gates.words import printable
 
 METHOD = "gates.regression/2"
 FOLDER = "regressions"
@@ -151,11 +150,9 @@ class Regressions(Evidence):
         idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
         return cls(
             how=f"git, and workers in the files of {commit[:12]} and in the work tree, in turn",
-            base=printable(name),
+            base=name,
             commit=commit,
-            changed=tuple(
-                printable(p) for p in sorted(p for p in differing if p not in idle or is_among(p, task.implementation))
-            ),
+            changed=tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation))),
             code=digest_of(code),
             is_new=not code,
         )
@@ -185,7 +182,7 @@ def _measured(seen: Regressions, task: Task, history: History, context: Context,
     runs = tuple(_run(sides, *way, measures, seen.code) for way, measures in zip(ways, groups.values(), strict=True))
     where = ("on", seen.commit[:12], "and", "here")
     commands = tuple(run.recorded(f"{run.id} against the base", (run.id, *where)) for run in runs)
-    return {"runs": runs, "lent": tuple(map(printable, lent)), "commands": commands}
+    return {"runs": runs, "lent": lent, "commands": commands}
 
 
 def _alone(measurement: Measurement, arm: str) -> Measurement:

@@ -97,9 +97,7 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
 
 def _command(task: Task, measure: Measure) -> str:
     """Return what would settle a measure: for a device that is not here, a bundle of all that is asked of it there."""
-    if measure.on in {"any", "cpu"}:
-        return f"gates run {task.id}"
-    return f"gates measure {task.id} --on {measure.on}"
+    return f"gates run {task.id}" if measure.on in {"any", "cpu"} else f"gates measure {task.id} --on {measure.on}"
 
 
 def _needed(measure: Measure, got: Answer) -> str:

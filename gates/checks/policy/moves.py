@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gates.code.syntax import parsed_definitions
 from gates.evidence.tests.test_records import found_again, written_tests
-from gates.model import Level, Location, Model
+from gates.model import LEVELS, Level, Location, Model
 from gates.project.files import is_under
 from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
@@ -171,7 +171,6 @@ DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a valu
 PATHS = {"implementation", "tests"}
 SETS = {"criteria", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
-LEVELS = tuple(Level)
 
 
 class Where(NamedTuple):
@@ -318,9 +317,7 @@ def _likeness(item: Model) -> object:
         return item.of, item.kind, item.arms
     if _states_result(item):
         return str(said | {"name": "", "call": ""})
-    if isinstance(item, Criterion):
-        return item.text
-    return None
+    return item.text if isinstance(item, Criterion) else None
 
 
 def _name(item: Model) -> str:

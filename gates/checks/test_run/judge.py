@@ -290,11 +290,8 @@ def _described(run: PytestRun) -> Iterator[Section]:
             title, columns = f"{outcome.value.capitalize()} Tests ({len(tests)})", ("Test", "Place", "Reason")
             yield Section(title=title, columns=columns, rows=rows)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
-    yield Section(
-        title="Slowest Tests",
-        columns=("Duration (s)", "Test"),
-        rows=tuple((f"{test.duration_s:.2f}", test.id) for test in slowest),
-    )
+    times = tuple((f"{test.duration_s:.2f}", test.id) for test in slowest)
+    yield Section(title="Slowest Tests", columns=("Duration (s)", "Test"), rows=times)
     yield Section(
         title="Warnings",
         text="" if run.warnings else "None.",
@@ -305,16 +302,10 @@ def _described(run: PytestRun) -> Iterator[Section]:
 
 def _certificate(run: PytestRun, memory: str) -> Section:
     """Tell how a run died: what was running, of what, how much memory it held, and where it was."""
-    return Section(
-        title="Death Certificate",
-        facts=(
-            ("Ended", run.process.ended),
-            ("Running", ", ".join(run.running) or "no test"),
-            ("Last seen", run.stage or "never"),
-            ("Peak memory", memory),
-        ),
-        code=run.stack or "No stack was written: SIGKILL and os._exit leave no time for one.",
-    )
+    tests, last = ", ".join(run.running) or "no test", run.stage or "never"
+    facts = (("Ended", run.process.ended), ("Running", tests), ("Last seen", last), ("Peak memory", memory))
+    stack = run.stack or "No stack was written: SIGKILL and os._exit leave no time for one."
+    return Section(title="Death Certificate", facts=facts, code=stack)
 
 
 CHECK = Check("test_run", "execution", 10, (PytestRun, ExecutedLines), plan, judge, describe)

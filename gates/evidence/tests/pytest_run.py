@@ -32,6 +32,7 @@ FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 JOURNAL = "witness.jsonl"
 MOST_DISTURBED = 20
 PLANNED = ("location", "criteria", "near")  # of a test, whenever it ended
+Journal = tuple[list[Entry], int]
 STACK = 6000  # characters of the last stack that are kept
 
 
@@ -46,11 +47,7 @@ class Repeat(Model):
 
 
 class PytestRun(Evidence):
-    """Everything that the witnesses of one pytest run said, and where they contradict each other.
-
-    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one. `packages` are the
-    modules that were imported from where libraries are installed, in this order.
-    """
+    """What the witnesses of a pytest run said, and where they differ; `taken` are tests that ended so at `taken_at`."""
 
     process: ProcessRun
     tests: tuple[TestRecord, ...]
@@ -70,7 +67,7 @@ class PytestRun(Evidence):
     repeats: tuple[Repeat, ...] = ()
     taken: tuple[str, ...] = ()
     taken_at: str = ""
-    packages: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # imported from where libraries are installed, in this order
 
     def out(self, how: Out) -> list[LeftOut]:
         """Return what was left out in one way."""
@@ -166,10 +163,7 @@ class PytestRun(Evidence):
         options: Sequence[str] = (),
         lines: bool = True,
     ) -> Self:
-        """Run the task's tests once, in an order made from a seed if there is one, and read every witness.
-
-        Those that are taken of an earlier run are collected only. Which `lines` they execute need not be noted.
-        """
+        """Run the task's tests once, shuffled by a seed if any, and read each witness; collect taken ones only."""
         plugin = folder / "plugin"
         plugin.mkdir(exist_ok=True)
         (plugin / "gates_probe").symlink_to(HERE)
@@ -196,16 +190,10 @@ class PytestRun(Evidence):
 
     @classmethod
     def read(
-        cls,
-        ended: ProcessRun,
-        folder: Path,
-        answer: tuple[list[Entry], int],
-        context: Context,
-        task: Task,
-        took: Taking | None = None,
+        cls, ended: ProcessRun, folder: Path, journal: Journal, context: Context, task: Task, took: Taking | None = None
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
-        events, foreign = answer
+        events, foreign = journal
         told = records.by_kind(events)
         unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}

@@ -89,10 +89,7 @@ class Out(StrEnum):
 
 
 class LeftOut(Model):
-    """A test that did not run, or a file or class of tests, and why; `criteria` are those that markers give it to.
-
-    What is `doubted` should have run, by all that can be read: no mark expression (`-m`) left it out, say.
-    """
+    """A test, or a file or class of tests, that did not run, and why; what is `doubted` should have run."""
 
     id: str
     location: Location
