@@ -17,33 +17,25 @@ def main() -> None:
     gc.set_threshold(2_000_000, 50, 50)  # syntax trees are no garbage, and a search of them takes longer than the work
     atexit.register(gc.freeze)  # the end of the process looks for no garbage among thousands of syntax trees
     try:
-        code = _guarded()
+        code = _run()
         if sys.stdout:  # there is none where the shell has closed it
             sys.stdout.flush()
     except BrokenPipeError:
         code = TOOL_FAILED
     except KeyboardInterrupt:
         code = _interrupted()
+    except Exception:  # the one place: a bug must not end in exit code 1, which means BLOCK
+        code = _interrupted() if interrupted() else _failed()
     if code == TOOL_FAILED and sys.stdout:
         # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
-def _guarded() -> int:
-    """Run the command line; turn a bug of ours, whatever it is, into its own exit code."""
-    try:
-        return _run()
-    except KeyboardInterrupt:
-        return _interrupted()
-    except BrokenPipeError:
-        raise
-    except Exception:  # the one place: a bug must not end in exit code 1, which means BLOCK
-        if interrupted():
-            return _interrupted()
-        traceback.print_exc()
-        print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
-        return TOOL_FAILED
+def _failed() -> int:
+    traceback.print_exc()
+    print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
+    return TOOL_FAILED
 
 
 def _interrupted() -> int:

@@ -1,7 +1,4 @@
-"""Bundles: a measurement made on another machine, with all that is needed to judge it here.
-
-There is one way to write one. It is read, written again and compared byte for byte: the digest guards the contents, and
-there is no room for what two readers could see differently, such as a key twice."""
+"""Bundles: a measurement made on another machine, with all that judges it here; there is one way to write one."""
 
 import hashlib
 import json
@@ -137,20 +134,16 @@ def decode(data: bytes) -> Bundle:
 
 
 def read(path: Path) -> Bundle:
-    """Return the bundle of a file; raise `BadBundle` for one that cannot be read."""
-    return decode(contents(path))
-
-
-def contents(path: Path) -> bytes:
-    """Return the bytes of a plain file; raise `BadBundle` for a link, a pipe, a folder or what is too large."""
+    """Return the bundle of a plain file; raise `BadBundle` for a link, a pipe, a folder or what is too large."""
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise BadBundle("it is no plain file")
         if path.stat().st_size > MAX_BYTES:
             raise BadBundle(f"it has more than {MAX_BYTES} bytes")
-        return path.read_bytes()
+        data = path.read_bytes()
     except (OSError, ValueError) as error:
         raise BadBundle(f"it cannot be read: {getattr(error, 'strerror', error)}") from error
+    return decode(data)
 
 
 def _canonical(value: JsonValue) -> bytes:
@@ -173,19 +166,19 @@ def sign(data: bytes, key: Path) -> str:
         raise UsageError(str(error)) from error
 
 
-def signer_of(data: bytes, signature: str | None, signers: Sequence[str]) -> str:
-    """Return which of the allowed signers vouches for some bytes; raise `BadBundle` where none does."""
-    if signature is None:
+def signer_of(bundle: Bundle, signers: Sequence[str]) -> str:
+    """Return which of the allowed signers vouches for a bundle; raise `BadBundle` where none does."""
+    if bundle.signature is None:
         raise BadBundle("it is not signed, and evidence_signers of [tool.gates] asks for a signature")
     with tempfile.TemporaryDirectory(prefix="gates-signature-") as folder:
         allowed, told = Path(folder, "allowed"), Path(folder, "signature")
         allowed.write_text("".join(f"{line}\n" for line in signers), encoding="utf-8")
-        told.write_text(signature, encoding="utf-8")
+        told.write_text(bundle.signature, encoding="utf-8")
         common, why = ("-f", str(allowed), "-s", str(told)), "its signature is none of evidence_signers of [tool.gates]"
         found = _keygen(("-Y", "find-principals", *common), b"", why)
         name = (found.decode("utf-8", "replace").splitlines() or [""])[0]
         words = ("-Y", "verify", "-n", NAMESPACE, "-I", name, *common)
-        _keygen(words, data, "its signature does not fit what it says")
+        _keygen(words, signed_part(bundle), "its signature does not fit what it says")
     return visible(name)
 
 

@@ -1,7 +1,7 @@
 """What every check and every kind of evidence has, and the findings that checks say things with."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
@@ -13,7 +13,7 @@ from gates import registry
 from gates.child.guardian import stop_if_interrupted
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import printable
@@ -22,10 +22,7 @@ E = TypeVar("E", bound="Evidence")
 
 
 class Evidence(Model):
-    """Something observed. `how` is the command or the files that it was seen by.
-
-    It is `lasting` where the same project, options and machine give it again: what rests on earlier runs is not.
-    """
+    """Something observed, and `how`; it is `lasting` where the same project, options and machine give it again."""
 
     lasting: ClassVar[bool] = True
     how: str
@@ -44,11 +41,10 @@ class Evidence(Model):
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a run left, at `at`, of a state that differs from the present one in the text of some Python files only.
+    """What a run left, at `at`, of the present state (`whole`), or one with another text of some Python files only.
 
     `seen` is its lasting evidence, `raw` the folder of its raw files, `sources` the text of the files that its tests
-    could run, by their real paths, and `changed` of those that differ the text then and now. `whole` says that it is
-    the present state itself.
+    could run, by their real paths, and `changed` of those that differ the text then and now.
     """
 
     seen: "EvidenceSet"
@@ -59,33 +55,26 @@ class Earlier:
     whole: bool = False
 
 
+@dataclass
 class EvidenceSet:
-    """At most one piece of evidence of each kind, and for those that are missing the reason."""
+    """At most one piece of evidence of each kind, in the order of collection, and for missing ones the reason."""
 
-    def __init__(
-        self,
-        present: Mapping[type[Evidence], Evidence] | None = None,
-        *,
-        why: str = "it was not collected",
-        missing: Mapping[type[Evidence], str] | None = None,
-        earlier: Earlier | None = None,
-    ) -> None:
-        self.earlier = earlier
-        self._present = dict(present or {})
-        self.missing = dict(missing or {})
-        self._why = why
+    present: dict[type[Evidence], Evidence] = field(default_factory=dict)
+    why: str = "it was not collected"
+    missing: dict[type[Evidence], str] = field(default_factory=dict)
+    earlier: Earlier | None = None
 
     def get(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind, or `None`; the type makes the caller handle its absence."""
-        found = self._present.get(kind)
+        found = self.present.get(kind)
         return found if isinstance(found, kind) else None
 
     def why_missing(self, kind: type[Evidence]) -> str:
         """Return why there is no evidence of a kind."""
-        return self.missing.get(kind, self._why)
+        return self.missing.get(kind, self.why)
 
     def __contains__(self, kind: type[Evidence]) -> bool:
-        return kind in self._present or kind in self.missing
+        return kind in self.present or kind in self.missing
 
     def collect(self, kind: type[Evidence], task: Task, context: Context) -> None:
         """Collect a kind once; a kind that cannot be had leaves its reason."""
@@ -93,21 +82,13 @@ class EvidenceSet:
             return
         stop_if_interrupted()
         try:
-            self._present[kind] = writable(kind.derive(task, context, self))
+            self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
 
     def broken_off(self, why: str) -> "EvidenceSet":
         """Return the same with another reason for what was not collected."""
-        return EvidenceSet(self._present, why=why, missing=self.missing, earlier=self.earlier)
-
-    def commands(self) -> tuple[CommandRecord, ...]:
-        """Return the commands that were run, in the order of collection."""
-        return tuple(command for evidence in self._present.values() for command in evidence.commands)
-
-    def present(self) -> list[Evidence]:
-        """Return what was collected, in the order of collection."""
-        return list(self._present.values())
+        return EvidenceSet(self.present, why=why, missing=self.missing, earlier=self.earlier)
 
 
 class RunDate(Evidence):
@@ -136,19 +117,15 @@ def day_of(evidence: EvidenceSet) -> date | None:
 class Check:
     """One thing that a task can ask, in `gates/checks/<name>/`, or `<name>.py`: the only place that knows of it.
 
-    `spec.py` says what a task may ask (each `Part` in it is a key of the task file), `collect.py` how it is seen, into
-    typed evidence, `judge.py` what that means (pure) and holds `CHECK`. A small check is one file, with these parts in
-    the same order. What it runs in the project's process is a file of `gates/child/`.
-
-    `gate` is the gate that it belongs to and `order` its place there. `uses` is the evidence that it judges, in the
-    order of collection. `basis` is what its findings rest on, `row` where they stand in the traceability matrix,
-    `label` how that names them.
+    `spec.py` says what a task may ask, `collect.py` how it is seen, `judge.py` what that means, and `rules.yaml` what
+    its rules mean; a small check is one file, with `<name>.yaml` beside it. `gate` is where it belongs, `order` its
+    place there, `uses` the evidence that it judges, in the order of collection. `basis` is what its findings rest on,
+    `row` where they stand in the traceability matrix, `label` how that names them.
     """
 
     name: str
     gate: str
     order: int
-    rules: tuple[RuleText, ...] = ()
     uses: tuple[type[Evidence], ...] = ()
     plan: Callable[[Task], Iterable[Planned]] = lambda _task: ()
     judge: Callable[[Task, EvidenceSet], Iterable[Finding]] = lambda _task, _evidence: ()

@@ -1,8 +1,4 @@
-"""Claims of a report: sums, shares, quoted lines and counts of tests, each done again or looked up.
-
-The page is somebody else's text: lines are cut, blanks are folded, and every pattern runs over one such line, with
-bounded repetition.
-"""
+"""Claims of a report: sums, shares, quotes and counts, done again or looked up, by patterns with bounded repetition."""
 
 import bisect
 import html
@@ -107,7 +103,6 @@ def lines_of(text: str) -> list[Line]:
 
 
 def _read(body: str) -> tuple[str, Form]:
-    """Return the text of a line without its markup, and what it is."""
     if head := HEADING.fullmatch(body):
         return _plain(head[2]), Form.HEADING
     if body.startswith("|"):
@@ -118,7 +113,6 @@ def _read(body: str) -> tuple[str, Form]:
 
 
 def _plain(text: str) -> str:
-    """Return text without emphasis, escapes, and signs at its begin."""
     return EMOJI.sub("", html.unescape(ESCAPED.sub(r"\1", MARKUP.sub("", text))).strip()).strip()
 
 
@@ -139,16 +133,17 @@ SHARE = re.compile(
 )
 
 
+Steps = Sequence[tuple[str, str, str]]  # each with its operator, number and unit
+
+
 def sums(lines: Sequence[Line]) -> Iterator[Claim]:
     """Yield what a page computes, or could have."""
     yield from _totals(lines)
     for line in [line for line in lines if line.form is not Form.CODE]:
-        for match in EQUATION.finditer(line.text):
-            if line.text[: match.start()].rstrip()[-1:] not in SIGNS:  # else it is a part of a longer one
-                steps = [("+", match[1], match[2] or ""), *STEP.findall(match[3])]
-                yield from _computed(
-                    line, steps, (match[5], match[6] or ""), match[0], Span(line.number, *match.span())
-                )
+        for found in EQUATION.finditer(line.text):
+            if line.text[: found.start()].rstrip()[-1:] not in SIGNS:  # else it is a part of a longer one
+                steps, result = [("+", found[1], found[2] or ""), *STEP.findall(found[3])], (found[5], found[6] or "")
+                yield from _computed(line, steps, result, found[0], Span(line.number, *found.span()))
         for match in SHARE.finditer(line.text):
             count, whole, percent = match[1] or match[5], match[2] or match[6], match[3] or match[4]
             said = match[0] + ")" * (match[0].count("(") - match[0].count(")"))
@@ -156,9 +151,7 @@ def sums(lines: Sequence[Line]) -> Iterator[Claim]:
             yield from _computed(line, steps, (percent, "%"), said, Span(line.number, *match.span()))
 
 
-def _computed(
-    line: Line, steps: Sequence[tuple[str, str, str]], result: tuple[str, str], claimed: str, *covers: Span
-) -> Iterator[Claim]:
+def _computed(line: Line, steps: Steps, result: tuple[str, str], claimed: str, *covers: Span) -> Iterator[Claim]:
     """Yield what a line computes; of several units, it is not understood. Results are rounded, or cut."""
     (ops, texts, units), (said, unit) = zip(*steps, strict=True), result
     divided, numbers = not {*DIVIDED}.isdisjoint(ops), [float(text) for text in texts]
@@ -327,10 +320,7 @@ class Sources:
 
 
 def find_quote(lines: Sequence[str], quote: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
-    """Return the ranges of lines that hold the begin of a quote, up to `...`, and the piece of it that is nowhere.
-
-    Code is compared without blanks, comments, kinds of quotes and commas.
-    """
+    """Return the ranges of lines that hold the begin of a quote, up to `...`, and the piece of it that is nowhere."""
     bare = [_bare(line) for line in lines]
     text, starts = "".join(bare), [*accumulate(map(len, bare), initial=0)]
     shown = "\n".join(COMMENT.sub("", line) for line in quote)

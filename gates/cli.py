@@ -18,16 +18,12 @@ if TYPE_CHECKING:
     from gates.config import Project
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
-MAX_TIMEOUT_S = 7 * 24 * 3600.0
 COLOURS = {"PASS": "green", "BLOCK": "red", "FAIL": "red", "INCONCLUSIVE": "yellow", "PARTIAL": "yellow"}
 VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
-SCHEMAS = ("result", "task", "samples", "bundle")
 
 
-SECONDS = click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S)
+SECONDS = click.FloatRange(min=0, min_open=True, max=7 * 24 * 3600.0)
 A_PATH, A_FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
-Paths = tuple[Path, ...]
-Names = tuple[str, ...]
 
 
 def _form(*forms: str) -> Callable[[FC], FC]:
@@ -111,7 +107,7 @@ def list_tasks() -> None:
 
     lines, broken = overview(_project())
     _print(lines)
-    _warn(broken)
+    _print((f"error: {problem}" for problem in broken), err=True)
     raise Exit(2 if broken else 0)
 
 
@@ -131,7 +127,7 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
 
     page, broken, exit_code = perform(_project(), task, form=form, out=out)
     click.echo(page, nl=False)
-    _warn(broken)
+    _print((f"error: {problem}" for problem in broken), err=True)
     raise Exit(exit_code)
 
 
@@ -181,7 +177,7 @@ def measure(timeout: float | None, python: str | None, **asked: object) -> None:
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
 @_form("text", "json", "sarif")
 @click.option("--sarif", multiple=True, type=A_FILE, help="Show the findings of another linter, too; may be repeated.")
-def check(paths: Paths, rules: Names, form: str, sarif: Paths) -> None:
+def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...]) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
@@ -276,7 +272,7 @@ def diff(before: Path | None, after: Path | None) -> None:
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
-@click.argument("name", type=click.Choice(SCHEMAS))
+@click.argument("name", type=click.Choice(["result", "task", "samples", "bundle"]))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file or a bundle."""
     from gates.commands.explain import schema_of
@@ -285,7 +281,6 @@ def schema(name: str) -> None:
 
 
 def _project() -> "Project":
-    """Return the project around the current folder."""
     from gates.config import Project
 
     return Project.around(Path.cwd())
@@ -293,11 +288,6 @@ def _project() -> "Project":
 
 def _say(line: str) -> None:
     click.echo(visible(line), err=True)
-
-
-def _warn(problems: Iterable[str]) -> None:
-    for problem in problems:
-        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
 
 
 def _end(text: str, exit_code: int) -> NoReturn:
@@ -310,6 +300,6 @@ def _coloured(text: str) -> str:
     return VERDICT.sub(lambda found: click.style(found[0], fg=COLOURS[found[0]], bold=True), text)
 
 
-def _print(lines: Iterable[str]) -> None:
+def _print(lines: Iterable[str], *, err: bool = False) -> None:
     for line in lines:
-        click.echo("\n".join(map(visible, line.splitlines())))
+        click.echo("\n".join(map(visible, line.splitlines())), err=err)

@@ -40,15 +40,12 @@ class Settings(Model):
 
 @dataclass(frozen=True)
 class Context:
-    """The world as the collectors see it.
+    """The world as the collectors see it; `evidence` is a fresh folder for raw files, outside of the project's `root`.
 
-    `root` is the project's folder, `evidence` a fresh folder outside of it for raw files, `python` the interpreter
-    that runs the project's code, `timeout_s` the limit of a command that sets none of its own, `repeat` how often the
-    tests are run, `rules` the folder of the project's own code rules, `today` the day by which waivers end, `base`
-    what the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says
-    where it is `None`), `policy` the revision that the task file was taken from, `signers`
-    who must have signed evidence from elsewhere (nobody where there are none), `copied` makes the copy of the project
-    that programs run in, once.
+    `timeout_s` is the limit of a command that sets none of its own, `today` the day by which waivers end, `base` what
+    the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says where it
+    is `None`), `policy` where the task file was taken from, `signers` who must have signed evidence from elsewhere.
+    `copied` makes the copy of the project that programs run in, once.
     """
 
     root: Path
@@ -121,11 +118,6 @@ class Project:
         """Return the folder of the project's own code rules."""
         return self.root / self.settings.rules
 
-    @property
-    def evidence(self) -> Path:
-        """Return the folder of bundles."""
-        return self.root / self.settings.evidence
-
     def running(self, python: str | None, timeout_s: float | None) -> Self:
         """Return the same with its interpreter, as a path that holds in every folder, and the limit of a command."""
         found = interpreter(python, Path.cwd()) or interpreter(self.settings.python, self.root) or sys.executable
@@ -149,10 +141,7 @@ def find_root(start: Path) -> Path:
 
 
 def interpreter(named: str | None, folder: Path) -> str | None:
-    """Return an interpreter that is named by a path as one that holds in every folder; a bare word stays one.
-
-    Raises `UsageError` where there is none of that name.
-    """
+    """Return an interpreter named by a path as one that holds in every folder; a bare word must be on the PATH."""
     if not named:
         return named
     if not {"/", os.sep} & set(named):

@@ -8,27 +8,14 @@ from functools import partial
 from gates.check import About
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD
-from gates.model import (
-    EXIT_CODES,
-    Basis,
-    Decision,
-    Finding,
-    Level,
-    Location,
-    Outcome,
-    Planned,
-    Row,
-    Severity,
-    Status,
-    Verdict,
-    Waived,
-)
-from gates.report import LACKING, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason, speaking
+from gates.model import Basis, Decision, Finding, Level, Outcome, Planned, Row, Severity, Status, Verdict, Waived
+from gates.report import LACKING, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, speaking
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
 from gates.words import first_of
 
 NAMED = 5
+EXIT_CODES = {Decision.PASS: 0, Decision.BLOCK: 1, Decision.INCONCLUSIVE: 3}
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
 NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change"
@@ -39,7 +26,7 @@ def decide(findings: Iterable[Finding]) -> Verdict:
     everything = ranked(findings)
     blocking, missing = [f for f in everything if f.blocks], [f for f in everything if f.leaves_open]
     decision = Decision.BLOCK if blocking else Decision.INCONCLUSIVE if missing else Decision.PASS
-    reasons = tuple(map(reason, [*blocking, *missing]))
+    reasons = tuple(map(str, [*blocking, *missing]))
     if not reasons and not any(f.outcome is Outcome.PASSED and f.basis is not Basis.DECLARED for f in everything):
         decision, reasons = Decision.INCONCLUSIVE, (NO_EVIDENCE,)
     return Verdict(decision=decision, exit_code=EXIT_CODES[decision], reasons=reasons)
@@ -57,10 +44,7 @@ def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]
 
 
 def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
-    """Share 100 points among the checks that apply, by level; only a check that passed gets its points.
-
-    A check that asks for something, and of which all that is not known asks nothing of anybody, has no share.
-    """
+    """Share 100 points by level among the checks that count; only a check that passed gets its points."""
     spoken = speaking(findings)
     applying = [check for check in checks if check.scored and _counts(check, spoken.get(check.id))]
     points, lines = share(100, [LEVEL_WEIGHTS[check.level] for check in applying]), list[ScoreLine]()
@@ -73,7 +57,6 @@ def score_gate(checks: Sequence[Planned], findings: Sequence[Finding]) -> Score:
 
 
 def _counts(check: Planned, said: Finding | None) -> bool:
-    """Return whether a check has a share of the score, by the finding that speaks for it."""
     idle = said and said.outcome is Outcome.UNKNOWN and said.level is Level.ADVISORY
     return not (said and said.outcome is Outcome.NOT_APPLICABLE) and not (idle and check.level is not Level.ADVISORY)
 
@@ -82,10 +65,8 @@ def score_task(gates: Sequence[tuple[str, int, Score]]) -> Score:
     """Fold the gates' scores into 100 points by the gates' weights; gates without points do not count."""
     counting = [(name, weight, score) for name, weight, score in gates if score.of]
     points = share(100, [weight for _, weight, _ in counting])
-    lines = tuple(
-        ScoreLine(title=name, got=possible * score.total // score.of, of=possible, note=f"{score.total}/{score.of}")
-        for (name, _, score), possible in zip(counting, points, strict=True)
-    )
+    pairs = [(name, score, of) for (name, _, score), of in zip(counting, points, strict=True)]
+    lines = tuple(ScoreLine(title=n, got=of * s.total // s.of, of=of, note=f"{s.total}/{s.of}") for n, s, of in pairs)
     return Score(total=sum(line.got for line in lines), of=sum(points), lines=lines)
 
 
@@ -117,7 +98,7 @@ def stand(
         text=criterion.text,
         level=criterion.level,
         status=status(about),
-        reasons=(*telling, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
+        reasons=(*telling, *(f"{f} ({f.waived})" if f.waived else str(f) for f in open_or_bad)),
         code=_traces(about, planned, Row.CODE),
         tests=(*_tests(task, criterion, run), *_traces(about, planned, Row.TEST)),
         measures=_traces(about, planned, Row.MEASURE),
@@ -128,7 +109,6 @@ def status(findings: Iterable[Finding]) -> Status:
     """Return a criterion's status; code that was only read never makes it a pass."""
     everything = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     binding = [f for f in everything if f.level is Level.MUST] or everything
-    waived = any(f.waived for f in binding)
     failed = [f for f in binding if f.outcome is Outcome.FAILED and not f.waived]
     observed = [f for f in binding if f.outcome is Outcome.PASSED and f.basis is Basis.OBSERVED]
     if any(f.absent for f in failed):
@@ -137,7 +117,7 @@ def status(findings: Iterable[Finding]) -> Status:
         return Status.FAIL
     if any(f.outcome is Outcome.UNKNOWN and not f.waived for f in binding):
         return Status.PARTIAL if observed else Status.UNVERIFIED
-    if waived:
+    if any(f.waived for f in binding):
         return Status.WAIVED
     return Status.PASS if observed else Status.UNVERIFIED
 
@@ -152,7 +132,7 @@ def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[
 
 def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Row) -> tuple[Trace, ...]:
     """Return what stands for a criterion in a row, once each: a run that answers several checks alike is one trace."""
-    found: dict[tuple[str, Location | None, Outcome], Trace] = {}
+    found = dict[object, Trace]()
     for f in findings:
         name, check = f.subject or f.message, planned.get(f.check)
         if check and check.row is row and f.outcome is not Outcome.NOT_APPLICABLE:
@@ -165,10 +145,7 @@ OPTIONAL = "what verifies it is optional"
 
 
 def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]) -> Iterator[Finding]:
-    """Say so where nothing was seen to hold: of a required criterion that no gate spoke of, or of all that is required.
-
-    Where a task requires nothing (no criterion of level must, no share of them), all of it must have been seen to hold.
-    """
+    """Say so where nothing was seen to hold of a required criterion, or, where none is required, of all of them."""
     say = partial(About(rule="GT004", check="seen", location=task.place(task)).unknown, actual="nothing seen")
     required = [criterion for criterion in task.criteria if criterion.level is Level.MUST]
     for criterion in required:
@@ -192,10 +169,7 @@ def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]
 
 
 def judge_coverage(task: Task, stands: Mapping[str, Status]) -> Finding:
-    """Compare the share of verified criteria with what the task asks for; what was not seen leaves it open.
-
-    What is waived is left out of the share.
-    """
+    """Compare the share of verified criteria, without waived ones, with what is asked; what was not seen is open."""
     counts, asked = Counter(stands.values()), task.coverage_at_least
     counting, passed = len(stands) - counts[Status.WAIVED], counts[Status.PASS]
     got, reachable = (n / counting if counting else 0.0 for n in (passed, passed + sum(counts[s] for s in OPEN)))

@@ -54,10 +54,7 @@ GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
 
 @dataclass(frozen=True)
 class State:
-    """All that the evidence of a run rests on, but for what is `installed`.
-
-    `files` tells the state of each file of the project, `git` that of its commits and index, `around` all the rest.
-    """
+    """All that evidence rests on but for what is `installed`: files, commits and index, and all `around` them."""
 
     files: Mapping[str, str]
     git: str
@@ -82,11 +79,8 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         sorted(map(str, Path("/dev").glob("nvidia*"))),
         [*_known(context.root)],
     )
-    return State(
-        files=dict(_files(context.root, {reports})),
-        git=_digest(git(context.root, *words) or "" for words in GIT),
-        around=_digest(map(_digest, around)),
-    )
+    commits = _digest(git(context.root, *words) or "" for words in GIT)
+    return State(dict(_files(context.root, {reports})), commits, _digest(map(_digest, around)))
 
 
 def _known(root: Path) -> Iterator[str]:
@@ -136,7 +130,7 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
 
 def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
-    pieces = {type(piece).__name__: piece for piece in evidence.present() if piece.lasting and not _in_doubt(piece)}
+    kept = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting and not _in_doubt(piece)}
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
     if any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
         return
@@ -150,7 +144,7 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             facts = {"at": report.started_at, "around": state.around, "files": state.files, "sources": sources}
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.write(f'{json.dumps(facts)[:-1]}, "pieces": {{')
-                for number, (kind, piece) in enumerate(pieces.items()):
+                for number, (kind, piece) in enumerate(kept.items()):
                     file.write(f'{", " if number else ""}"{kind}": {piece.model_dump_json(by_alias=True)}')
                 file.write("}}")
             shutil.rmtree(root / STORE / name, ignore_errors=True)
@@ -188,7 +182,7 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
     """Return, in words, how much of the evidence is of an earlier run, if any."""
     run = evidence.get(PytestRun)
     if earlier and earlier.whole:
-        lasting = [piece for piece in evidence.present() if piece.lasting]
+        lasting = [piece for piece in evidence.present.values() if piece.lasting]
         kept = [piece for piece in lasting if type(piece) in earlier.seen]
         what = "evidence" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of evidence"
         at = earlier.at
@@ -202,9 +196,7 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
     """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name for name in folders if Path(here, name) not in aside and not is_left_out(Path(here, name))
-        )
+        folders[:] = sorted(n for n in folders if Path(here, n) not in aside and not is_left_out(Path(here, n)))
         for name in sorted(name for name in names if not MEASURED.fullmatch(name)):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
             yield path, _told(path)

@@ -67,13 +67,12 @@ class Status(StrEnum):
     WAIVED = "WAIVED"
 
 
-SEVERITIES = tuple(Severity)
+SEVERITIES, LEVELS = tuple(Severity), tuple(Level)
 WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
 SEVERITY = {  # of a finding that does not say how much it matters; all others are for information
     Outcome.FAILED: {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
     Outcome.UNKNOWN: {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
 }
-EXIT_CODES = {Decision.PASS: 0, Decision.BLOCK: 1, Decision.INCONCLUSIVE: 3}
 
 
 class Location(Model):
@@ -93,11 +92,8 @@ class Location(Model):
         return self.path == other.path and self.lines[0] <= other.lines[-1] and other.lines[0] <= self.lines[-1]
 
     def __str__(self) -> str:
-        if self.line is None:
-            return self.path
-        if self.last_line is None or self.last_line == self.line:
-            return f"{self.path}:{self.line}"
-        return f"{self.path}:{self.line}-{self.last_line}"
+        last = f"-{self.last_line}" if self.last_line not in {None, self.line} else ""
+        return self.path if self.line is None else f"{self.path}:{self.line}{last}"
 
 
 class Basis(StrEnum):
@@ -199,14 +195,15 @@ class Finding(Model):
         digest = hashlib.sha256("\0".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()
         return {**data, "fingerprint": digest[:16]}
 
+    def __str__(self) -> str:
+        place = f"{self.location}:" if self.location else ""
+        return " ".join([*filter(None, [self.rule, self.criterion, place]), self.message])
+
     @property
     def blocks(self) -> bool:
         """Whether this finding alone stops the change."""
-        return (
-            self.outcome is Outcome.FAILED
-            and self.waived is None
-            and (self.level is Level.MUST or self.severity in {Severity.CRITICAL, Severity.HIGH})
-        )
+        grave = self.level is Level.MUST or self.severity in {Severity.CRITICAL, Severity.HIGH}
+        return self.outcome is Outcome.FAILED and self.waived is None and grave
 
     @property
     def leaves_open(self) -> bool:
@@ -220,12 +217,6 @@ class RuleText(Model):
     id: str = Field(pattern=r"^[A-Z]{2}[0-9]{3}$")
     title: str = Field(min_length=1)
     meaning: str = Field(min_length=1)
-
-
-def as_rules(**texts: str) -> tuple[RuleText, ...]:
-    """Return rules by their ids, each of a text whose first sentence is its title."""
-    parts = ((name, text.partition(". ")) for name, text in texts.items())
-    return tuple(RuleText(id=name, title=title, meaning=meaning) for name, (title, _, meaning) in parts)
 
 
 class Verdict(Model):

@@ -7,50 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
+from pathlib import Path
 
-from gates import criteria, model, registry
+import yaml
+
+from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.child.guardian import Interrupted, end, guarded_folder
 from gates.config import Context
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import (
-    Decision,
-    FileDigest,
-    Finding,
-    Level,
-    Outcome,
-    Planned,
-    Revision,
-    RuleText,
-    Severity,
-    TaskIdentity,
-)
+from gates.model import Decision, Finding, Level, Outcome, Planned, Revision, RuleText, Severity
 from gates.project import what_was_read
 from gates.project.copies import copied
 from gates.project.revision import digest_folder, environment, observe, unlike_commit
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
-from gates.task.task import NOT_ASKED_FOR, Selection, Task, left_out, narrowed
+from gates.task.task import Selection, Task, left_out, narrowed
 from gates.words import first_of
-
-RULES = (
-    *model.as_rules(
-        GT001="Every planned check was decided. A gate plans its checks before it looks, and each must have a finding: "
-        "planned == decided > 0. Anything else is a fault of the gate, and never a pass.",
-        GT002="The files did not change during the run. The implementation and tests have one digest before the first "
-        "command and after the last. Evidence of files that changed speaks of no state of them: never a pass.",
-        GT008="The run leaves the project as it was. What it wrote into the work tree is named: files of the commit "
-        "that changed, and new ones. Programs run in a copy; tests and measurements do not.",
-        GT004="Something was seen of every required criterion. A must criterion needs something that verifies it: not "
-        "optional, applicable to this machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
-        BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
-        "criteria are left out. Criteria that were not seen make it unknown.",
-    ),
-    NOT_ASKED_FOR,
-    *what_was_read.RULES,
-)
-
 
 UNFOUNDED = About(severity=Severity.CRITICAL)  # the run as a whole can be no pass
 CHANGED = "GT002"
@@ -66,22 +40,17 @@ class Progress:
     ended: Callable[[GateReport], None]
 
 
-def run(
-    task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet | None = None
-) -> Report:
+def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
     with guarded_folder() as beside:
         context = replace(context, copied=cache(partial(copied, context.root, beside / "copy")))
         return _run(task, context, selection, progress, evidence)
 
 
-def _run(
-    task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet | None
-) -> Report:
+def _run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     begun, clock = datetime.now(UTC), time.monotonic()
     before, lying = observe(task, context), unlike_commit(context.root)
     whole, task = task, narrowed(task, *selection.only)
-    evidence = EvidenceSet() if evidence is None else evidence
     evidence.collect(RunDate, task, context)
     reports, ended = list[GateReport](), list[Finding]()
     blocked_by = ""
@@ -104,27 +73,19 @@ def _run(
     differing, ran = changed(before, observe(whole, context), only=before.commit), evidence.get(PytestRun)
     # it is of the commit alone only where no other files ran
     strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
-    report = fold(
-        whole,
-        tuple(reports),
-        evidence,
-        findings=(
-            *ended,
-            *differing,
-            *wrote(lying, context),
-            *looked_for(whole, context, evidence),
-            *left_out(whole, task),
-        ),
-        revision=before.model_copy(update=strayed),
-        environment=environment(context),
-        started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=round(time.monotonic() - clock, 1),
-        files=digest_folder(context.evidence),
-        policy=context.policy,
-    )
-    places = excerpts(report.every_finding, context.root)
-    part = "interrupted" if ended else selection.partial
-    return writable(report.model_copy(update={"excerpts": places, "partial": part}))
+    notes = (*ended, *differing, *wrote(lying, context), *looked_for(whole, context, evidence), *left_out(whole, task))
+    report = fold(whole, reports, evidence, notes)
+    facts = {
+        "task": report.task.model_copy(update={"policy": context.policy}),
+        "revision": before.model_copy(update=strayed),
+        "environment": environment(context),
+        "started_at": begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "duration_s": round(time.monotonic() - clock, 1),
+        "evidence": digest_folder(context.evidence),
+        "excerpts": excerpts(report.every_finding, context.root),
+        "partial": "interrupted" if ended else selection.partial,
+    }
+    return writable(report.model_copy(update=facts))
 
 
 def discover() -> list[Gate]:
@@ -144,26 +105,19 @@ def looked_for(task: Task, context: Context, evidence: EvidenceSet) -> Iterator[
     yield from what_was_read.not_read(evidence.get(SourceTree), task, context.root)
 
 
+@cache
 def rule_texts() -> dict[str, RuleText]:
-    """Return what every rule of every gate means."""
-    everything = [*RULES, *(rule for gate in discover() for rule in gate.rules)]
-    return {rule.id: rule for rule in sorted(everything, key=lambda rule: rule.id)}
+    """Return what every rule means, by a text beside what decides it, whose first sentence is its title."""
+    here = Path(__file__)
+    checks = here.with_name("checks")
+    files = [here.with_suffix(".yaml"), *checks.glob("*.yaml"), *checks.glob("*/rules.yaml")]
+    texts = {name: text for file in files for name, text in yaml.safe_load(file.read_bytes()).items()}
+    parts = ((name, texts[name].partition(". ")) for name in sorted(texts))
+    return {name: RuleText(id=name, title=title, meaning=meaning) for name, (title, _, meaning) in parts}
 
 
-def fold(
-    task: Task,
-    gates: tuple[GateReport, ...],
-    evidence: EvidenceSet,
-    *,
-    findings: tuple[Finding, ...] = (),
-    revision: Revision,
-    environment: dict[str, str],
-    started_at: str,
-    duration_s: float,
-    files: tuple[FileDigest, ...],
-    policy: model.PolicyRevision | None = None,
-) -> Report:
-    """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
+def fold(task: Task, gates: Sequence[GateReport], evidence: EvidenceSet, findings: tuple[Finding, ...] = ()) -> Report:
+    """Fold the gates of a task and what was found of the run as a whole into a report of no time or machine; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
     seen = [finding for gate in gates for finding in gate.findings] + [*findings]
     stands = {each.id: criteria.status(f for f in seen if f.criterion == each.id) for each in task.criteria}
@@ -172,27 +126,23 @@ def fold(
     everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
-        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest, policy=policy),
-        revision=revision,
-        environment=environment,
-        started_at=started_at,
-        duration_s=duration_s,
+        task=task.identity,
+        revision=Revision(commit=None, dirty=None, digest="", files=()),
+        environment={},
+        started_at="",
+        duration_s=0,
         verdict=criteria.decide(everything),
         score=criteria.score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
         findings=findings,
-        gates=gates,
+        gates=tuple(gates),
         criteria=tuple(criteria.stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
-        commands=evidence.commands(),
-        evidence=files,
+        commands=tuple(command for piece in evidence.present.values() for command in piece.commands),
     )
 
 
 def draft(task: Task) -> Report:
     """Return the report of a task of which nothing was seen so far; pure."""
-    unseen = EvidenceSet()
-    gates = tuple(judge(gate, task, unseen) for gate in discover())
-    revision = Revision(commit=None, dirty=None, digest="", files=())
-    return fold(task, gates, unseen, revision=revision, environment={}, started_at="", duration_s=0, files=())
+    return fold(task, [judge(gate, task, EvidenceSet()) for gate in discover()], EvidenceSet())
 
 
 def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = None) -> GateReport:
@@ -220,22 +170,16 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
 
 
 def _run_gate(
-    gate: Gate,
-    task: Task,
-    context: Context,
-    evidence: EvidenceSet,
-    selection: Selection,
-    blocked_by: str,
-    progress: Progress,
+    gate: Gate, task: Task, context: Context, evidence: EvidenceSet, asked: Selection, blocked: str, progress: Progress
 ) -> GateReport:
     """Collect what a gate uses and judge it; a gate that is not run judges nothing, and so passes nothing."""
     why_not, first = "", ""
-    if selection.gates and gate.name not in selection.gates:
-        why_not = f"it was not asked for (--gate {' --gate '.join(selection.gates)})"
+    if asked.gates and gate.name not in asked.gates:
+        why_not = f"it was not asked for (--gate {' --gate '.join(asked.gates)})"
         first = f"Run the {gate.name} gate, too."
-    elif blocked_by:
-        why_not = f"{blocked_by} blocked (--keep-going runs it all the same)"
-        first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
+    elif blocked:
+        why_not = f"{blocked} blocked (--keep-going runs it all the same)"
+        first = f"Fix first what blocks {blocked}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
         withheld = EvidenceSet(why=f"the {gate.name} gate was not run")
@@ -295,7 +239,7 @@ def wrote(before: Mapping[str, object], context: Context) -> Iterator[Finding]:
 
 def _save(evidence: EvidenceSet, context: Context) -> None:
     """Write each piece of evidence beside the raw files that it was read from, so that it can be judged again."""
-    for piece in evidence.present():
+    for piece in evidence.present.values():
         path = context.evidence / f"{type(piece).__name__}.json"
         path.write_text(piece.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
     missing = {kind.__name__: why for kind, why in evidence.missing.items()}

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from gates.model import (
+    LEVELS,
     SEVERITIES,
     WORST_FIRST,
     CommandRecord,
@@ -188,41 +189,20 @@ class Report(Model):
         return f"{head} (partial run: {self.partial})" if self.partial else head
 
 
-def reason(finding: Finding) -> str:
-    """Return a finding as one line: rule, criterion, place, message."""
-    parts = [finding.rule, finding.criterion or "", f"{finding.location}:" if finding.location else ""]
-    return " ".join([part for part in parts if part] + [finding.message])
-
-
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings worst first, what decides before all; the order in which they came in does not matter."""
-    levels = tuple(Level)
-    return sorted(
-        findings,
-        key=lambda f: (
-            not (f.blocks or f.leaves_open),
-            WORST_FIRST.index(f.outcome),
-            levels.index(f.level),
-            SEVERITIES.index(f.severity),
-            f.rule,
-            f.criterion or "",
-            f.alike,
-            f.location is None,
-            (f.location.path, f.location.lines.start) if f.location else ("", 0),
-            str(f.location),
-            f.subject,
-            f.message,
-            f.check,
-            f.actual,
-        ),
-    )
+    return sorted(findings, key=_rank)
+
+
+def _rank(f: Finding) -> tuple[object, ...]:
+    decides, place = f.blocks or f.leaves_open, f.location
+    worst = WORST_FIRST.index(f.outcome), LEVELS.index(f.level), SEVERITIES.index(f.severity)
+    where = place is None, (place.path, place.lines.start) if place else ("", 0), str(place)
+    return not decides, *worst, f.rule, f.criterion or "", f.alike, *where, f.subject, f.message, f.check, f.actual
 
 
 def speaking(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Return for each check the finding that speaks for it: the worst of what is open, then waived, then seen to hold.
-
-    What is not known and asks nothing of anybody speaks only where nothing else does.
-    """
+    """Return the finding that speaks for each check: the worst of what is open, waived, passed, or only advised."""
     spoken: dict[str, Finding] = {}
     for finding in sorted(ranked(findings), key=_turn):
         spoken.setdefault(finding.check, finding)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.check import Check, Evidence, EvidenceSet, discover
-from gates.model import Basis, Finding, Outcome, Planned, RuleText
+from gates.model import Basis, Finding, Outcome, Planned
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
@@ -18,8 +18,7 @@ NAMED = 50  # so many findings of one kind stand for themselves; the rest share 
 class Gate:
     """A label with a stage: the checks that belong to it, and what is said where a task asks for none of them.
 
-    `weight` is its share of the task's score; `code` the two letters of its rules.
-    `nothing_asked` is the rule and the sentence for a task that plans no check here.
+    `weight` is its share of the score, `code` the letters of its rules, `nothing_asked` what is said of no check here.
     """
 
     name: str
@@ -34,11 +33,6 @@ class Gate:
     def uses(self) -> tuple[type[Evidence], ...]:
         """Return the evidence that its checks judge, each kind once, in the order of collection."""
         return tuple(dict.fromkeys(kind for check in self.checks for kind in check.uses))
-
-    @property
-    def rules(self) -> tuple[RuleText, ...]:
-        """Return the rules of its checks."""
-        return tuple(rule for check in self.checks for rule in check.rules)
 
     def plan(self, task: Task) -> tuple[Planned, ...]:
         """Plan what each check plans."""
@@ -57,7 +51,8 @@ class Gate:
         """Tell what each check tells, and what nobody asked for, so that nobody takes it for seen."""
         for check in self.checks:
             yield from check.page(task, evidence)
-        idle = [check.name.replace("_", " ") for check in self.checks if check.rules and not any(check.plan(task))]
+        asked = [check for check in self.checks if check.plan is not Check.plan]
+        idle = [check.name.replace("_", " ") for check in asked if not any(check.plan(task))]
         if idle and self.nothing_asked:
             yield Section(title="Not Asked For", text=f"{', '.join(idle).capitalize()}: not looked at.")
 
@@ -87,9 +82,7 @@ def checks_of(gate: str) -> tuple[Check, ...]:
     return tuple(check for check in discover() if check.gate == gate)
 
 
-EXECUTION = Gate("execution", "Execution Verification", stage=2, weight=40, code="EX", checks=checks_of("execution"))
-BUSINESS_LOGIC = Gate(
-    "business-logic", "Business Logic Verification", stage=2, weight=30, code="BL", checks=checks_of("business-logic")
-)
+EXECUTION = Gate("execution", "Execution Verification", 2, 40, "EX", checks_of("execution"))
+BUSINESS_LOGIC = Gate("business-logic", "Business Logic Verification", 2, 30, "BL", checks_of("business-logic"))
 NO_TARGET = ("PF001", "The task sets no performance target.")
 PERFORMANCE = Gate("performance", "Performance Verification", 4, 30, "PF", checks_of("performance"), NO_TARGET)

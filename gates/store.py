@@ -26,17 +26,12 @@ def prepare(out: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=out, prefix=STAGING):
             pass
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"reports cannot be written into {str(out)!r}: {reason}; choose a folder with --out"
-        ) from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"reports cannot be written into {str(out)!r}: {why}; choose a folder with --out") from error
 
 
 def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Iterable[str] = ()) -> None:
-    """Put a run's files and raw evidence into a folder, in place of those of the run before, `result.json` last.
-
-    `obsolete` names pages that must not outlive the last run.
-    """
+    """Put a run's files and evidence in the place of those before, `result.json` last; remove `obsolete` pages."""
     names = [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)]
     with _staged([out / name for name in names], "reports", out) as staged:
         shutil.copytree(evidence, staged[out / EVIDENCE], ignore=_links)
@@ -55,10 +50,7 @@ def write(files: Mapping[Path, bytes], what: str, where: Path) -> None:
 
 @contextmanager
 def _staged(paths: Iterable[Path], what: str, where: Path) -> Iterator[dict[Path, Path]]:
-    """Yield for each path a place beside it, and put into their places what was written there, Ctrl-C held back.
-
-    What the disk refuses is one clear line.
-    """
+    """Yield a place beside each path, and put what was written there into its place, or say in one line why not."""
     stop_if_interrupted()
     staged = {path: path.with_name(f"{STAGING}{os.getpid()}-{path.name}") for path in paths}
     with uninterrupted():

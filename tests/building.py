@@ -215,7 +215,7 @@ def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
         ChangedLines(how="mutants", base="main", tried=3),
     ]  # fmt: skip
     seen = evidence(*good, *instead)
-    for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:
+    for kind in {kind for gate in discover() for kind in gate.uses} - seen.present.keys():
         seen.missing[kind] = "the task asks for none"
     return seen
 
@@ -225,10 +225,10 @@ def folded(task: Task, seen: EvidenceSet, gates: Sequence[Gate] | None = None, *
     facts: dict[str, Any] = {
         "revision": Revision(commit=None, dirty=None, digest="0" * 64, files=()),
         "environment": {"platform": "a platform", "processor": "a processor"},
-        "started_at": "2026-01-01T00:00:00Z", "duration_s": 0, "files": (),
+        "started_at": "2026-01-01T00:00:00Z", "duration_s": 0.0,
     }  # fmt: skip
     judged = tuple(pipeline.judge(gate, task, seen) for gate in gates or pipeline.discover())
-    return pipeline.fold(task, judged, seen, **{**facts, **changes})
+    return pipeline.fold(task, judged, seen).model_copy(update={**facts, **changes})
 
 
 def missed() -> EmptiedCode:

@@ -153,7 +153,7 @@ def test_check_that_a_task_does_not_ask_for_says_nothing() -> None:
 @gate
 @task
 def test_what_is_planned_is_decided_once_by_documented_rules_and_the_same_again(gate: Gate, task: Task) -> None:
-    own = {rule.id for rule in gate.rules}
+    own = {rule for rule in pipeline.rule_texts() if rule.startswith(gate.code)}
     for seen in sets(task):
         report, found = pipeline.judge(gate, task, seen), list(gate.judge(task, seen))
         assert report.planned == report.decided > 0
@@ -179,14 +179,13 @@ def test_fingerprint_does_not_hang_on_lines_numbers_or_words(gate: Gate, task: T
 
 @gate
 def test_rule_ids_are_two_letters_of_the_gate_and_three_digits(gate: Gate) -> None:
-    ids = [rule.id for rule in gate.rules]
-    assert ids
-    assert all(re.fullmatch(rf"{gate.code}\d{{3}}", rule) for rule in ids)
     assert re.fullmatch(r"[A-Z]{2}", gate.code)
+    assert {rule[:2] for rule in pipeline.rule_texts()} == {"GT", *(each.code for each in GATES)}
 
 
 def test_rule_ids_are_distinct_over_all_gates() -> None:
-    ids = [rule.id for rule in pipeline.RULES] + [rule.id for g in GATES for rule in g.rules]
+    files = (ROOT / "gates").glob("**/*.yaml")
+    ids = [rule for file in files for rule in re.findall(r"^[A-Z]{2}\d{3}(?=:)", file.read_text("utf-8"), re.MULTILINE)]
     assert len(set(ids)) == len(ids) == len(pipeline.rule_texts())
     assert len({g.code for g in GATES}) == len({g.name for g in GATES}) == len(GATES)
 

@@ -1,7 +1,4 @@
-"""Three plain facts of a criterion's tests: assertions that never ran, warnings of pytest, what ruff finds.
-
-The test files are read, and ruff looks at them, for checks that cannot fail. Each fact leaves a criterion inconclusive.
-"""
+"""Facts of a criterion's tests that leave it open: assertions that never ran, warnings, checks that cannot fail."""
 
 import ast
 import json
@@ -21,10 +18,11 @@ from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
-from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
+from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.task.task import Criterion, Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Trees = dict[str, ast.Module]
 MAYBE = (ast.If, ast.Match, ast.ExceptHandler, ast.IfExp)  # what stands under these need not run here
 # conditions that are constant, comparisons of constants or that nobody reads, assertions on tuples and texts,
 # numbers for messages, mocks that are asked by a name that is none of their methods
@@ -42,18 +40,14 @@ class Written(Model):
 
 
 class TestFiles(Evidence):
-    """The test files of the criteria: assertions that any run should come to, what ruff finds, and who calls whom.
-
-    `names` are the names that each function of a file reads, by file and function. `unlinted` says why ruff did not
-    run.
-    """
+    """Assertions of the criteria's test files that any run should meet, what ruff finds, and the names they read."""
 
     __test__ = False
 
     asserted: tuple[Written, ...]
     linted: tuple[Written, ...]
     names: dict[str, dict[str, tuple[str, ...]]]
-    unlinted: str = ""
+    unlinted: str = ""  # why ruff did not run
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -123,9 +117,7 @@ def _names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield name, tuple(sorted(read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))
 
 
-def _linted(
-    trees: dict[str, ast.Module], context: Context
-) -> tuple[tuple[Written, ...], str, tuple[CommandRecord, ...]]:
+def _linted(trees: Trees, context: Context) -> tuple[tuple[Written, ...], str, tuple[CommandRecord, ...]]:
     log = context.folder("assertions").evidence / "ruff"
     argv = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--preview"]
     argv += ["--output-format", "json", "--select", RUFF, "--", *trees]
@@ -139,7 +131,7 @@ def _linted(
     return found, "", (command,)
 
 
-def _place(one: dict[str, dict[str, int]], trees: dict[str, ast.Module], context: Context) -> Written | None:
+def _place(one: dict[str, dict[str, int]], trees: Trees, context: Context) -> Written | None:
     """Return a finding of ruff with its function, or nothing where the place is meant to raise."""
     path, line = context.shown(Path(str(one["filename"]))), int(one["location"]["row"])
     for name, function in _functions(trees[path]):
@@ -160,14 +152,6 @@ def _raising(function: Function) -> list[ast.With | ast.AsyncWith]:
 # what pytest itself says of a test that checks less than it seems to
 UNHANDLED = {f"PytestUnhandled{what}Warning" for what in ("Coroutine", "ThreadException")}
 WARNINGS = {"PytestReturnNotNoneWarning", "PytestUnraisableExceptionWarning"} | UNHANDLED
-RULES = as_rules(
-    BL021="Every assertion of the tests ran. No test executed an unconditional `assert` in the test files of a "
-    "criterion. It is behind a line that raises, in an empty loop, or in an unused helper.",
-    BL019="pytest warns of none of the tests. pytest or Python warned of a test of the criterion. It returned a "
-    "value, never awaited a coroutine, or hid an exception in a thread or finalizer.",
-    BL020="No check of the tests is constant. ruff finds a check in a test of the criterion that cannot fail. "
-    "Examples are `or True`, a comparison of constants, and an assertion on a tuple.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -234,11 +218,9 @@ def _read(place: tuple[str, str], files: TestFiles) -> set[str]:
     return {name for function in _called({place[1]}, names) for name in names.get(function, ())}
 
 
-def _unexecuted(
-    about: About, own: list[TestRecord], files: TestFiles, lines: ExecutedLines | None
-) -> Iterator[Finding]:
+def _unexecuted(about: About, own: list[TestRecord], files: TestFiles, ran: ExecutedLines | None) -> Iterator[Finding]:
     """Yield the assertions that no test executed, in the criterion's test functions and the helpers that they name."""
-    ran_in = lines.lines if lines else {}
+    ran_in = ran.lines if ran else {}
     for path in sorted({test.location.path for test in own} & ran_in.keys()):
         asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
@@ -264,13 +246,11 @@ def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Fin
     tests, paths = {test.id: test for test in own}, {test.location.path for test in own}
     counting = [each for each in run.warnings if each.category in WARNINGS or UNAWAITED in each.message]
     told = [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]
-    for each in told:
-        place = tests[each.test].location if each.test in tests else each.location
-        said = each.message.splitlines()[0] if each.message else each.category
-        message = f"{each.test or each.location}: {each.category}: {said}"
-        yield _doubt(
-            about, "BL019", place, message, "Let the test assert, await or join what it starts.", each.category
-        )
+    for one in told:
+        place = tests[one.test].location if one.test in tests else one.location
+        said = one.message.splitlines()[0] if one.message else one.category
+        message = f"{one.test or one.location}: {one.category}: {said}"
+        yield _doubt(about, "BL019", place, message, "Let the test assert, await or join what it starts.", one.category)
 
 
 def _constant(about: About, own: list[TestRecord], files: TestFiles) -> Iterator[Finding]:
@@ -280,4 +260,4 @@ def _constant(about: About, own: list[TestRecord], files: TestFiles) -> Iterator
         yield _doubt(about, "BL020", each.location, message, "Assert on what the code does.", each.rule)
 
 
-CHECK = Check("assertions", "business-logic", 35, RULES, (TestFiles,), plan, judge)
+CHECK = Check("assertions", "business-logic", 35, (TestFiles,), plan, judge)

@@ -1,7 +1,4 @@
-"""The base's tests judge the change: as the merge base has them, they run against its code in a copy.
-
-What they noticed before, they notice still.
-"""
+"""The base's tests judge the change: as the merge base has them, they run against its code in a copy."""
 
 import os
 import re
@@ -17,7 +14,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
-from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.project.copies import copy_project, lay_out, lend_generated, placed, relocated
 from gates.project.files import SUPPORT, import_roots, is_among, is_code, is_test_file, is_under
 from gates.project.history import TwoStates
@@ -38,11 +35,7 @@ Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has the
 
 
 class BaseTest(Model):
-    """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
-
-    `criteria` are those that its markers name at the base, and `now` is where it is today, by another name perhaps.
-    Where no test of its file could run at the base, nothing says whether the change broke it.
-    """
+    """A test of the base that does not pass against the change: how it ended `at_base`, and where it is `now`."""
 
     id: str
     ended: str
@@ -53,11 +46,7 @@ class BaseTest(Model):
 
 
 class BaseTests(Evidence):
-    """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
-
-    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, `stood` are the
-    criteria that the base has in the same words, and `by_base` says whether the task file is that of the base, too.
-    """
+    """How the base's tests ended against the change; `stood` are criteria that the base has in the same words."""
 
     base: str
     commit: str
@@ -153,13 +142,11 @@ def _renamed(symbols: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _write_in(names: Mapping[str, str], file: Path) -> int:
-    """Write a test with other names in the place of its own."""
     pattern = rb"\b(%b)\b" % b"|".join(re.escape(name.encode()) for name in names)
     return file.write_bytes(re.sub(pattern, lambda found: names[found[0].decode()].encode(), file.read_bytes()))
 
 
 def _with_the_bases_tests(context: Context, changes: Changes, whole: Path) -> Path:
-    """Copy the change with its tests as the base has them."""
     old, added = changes
     copy = copy_project(context.root, whole, copies=2)
     for path in added:
@@ -185,10 +172,7 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     run = PytestRun.once(chosen, here, log, env=env, options=PLAIN, lines=False)
     told = [(test.id, ENDED[test.outcome], test.reason, test.criteria) for test in run.tests if test.outcome in ENDED]
     told += [(error.id, "failed", error.message.strip().rpartition("\n")[2], ()) for error in run.collect_errors]
-    ends = {
-        name: BaseTest(id=name, ended=ended, message=printable(said)[:MESSAGE], criteria=criteria)
-        for name, ended, said, criteria in told
-    }
+    ends = {n: BaseTest(id=n, ended=e, message=printable(said)[:MESSAGE], criteria=c) for n, e, said, c in told}
     argv = ("python", "-m", "pytest", *chosen.tests)
     command = run.commands[0].model_copy(update={"purpose": "the base's tests", "argv": argv})
     if run.process.exit_code not in {0, 1}:
@@ -197,10 +181,6 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
 
 
 ABOUT = About(rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
-RULES = as_rules(
-    BL022="The base's tests pass against the change. Where a change touches tests, the base's tests run against its "
-    "code. One that passed there and fails now is changed behaviour: a criterion must name it under `changes`.",
-)
 
 
 def plan(_task: Task) -> Iterator[Planned]:
@@ -274,14 +254,9 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what was run; the findings name the tests that do not pass."""
     seen = evidence.get(BaseTests)
     if seen and seen.changed:
-        yield Section(
-            title="The Base's Tests",
-            facts=(
-                ("Base", f"{seen.base} ({seen.commit[:12]})"),
-                ("Test files changed", ", ".join(seen.changed[:10])),
-                ("Tests run against the change", str(seen.ran)),
-            ),
-        )
+        base, changed = f"{seen.base} ({seen.commit[:12]})", ", ".join(seen.changed[:10])
+        facts = (("Base", base), ("Test files changed", changed), ("Tests run against the change", str(seen.ran)))
+        yield Section(title="The Base's Tests", facts=facts)
 
 
-CHECK = Check("base_tests", "business-logic", 125, RULES, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)
+CHECK = Check("base_tests", "business-logic", 125, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)

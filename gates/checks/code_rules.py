@@ -4,16 +4,11 @@ from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
 from gates.evidence.source_tree import RuleTrace, SourceTree
-from gates.model import Basis, Finding, Level, Planned, Severity, as_rules
+from gates.model import Basis, Finding, Level, Planned, Severity
 from gates.scan.rule import Site
 from gates.task.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
-
-RULES = as_rules(
-    BL005="Code rules are kept. Each code rule that the task names is applied to the implementation. What it finds is "
-    "a hint: it costs score. A rule bound to a criterion under `code` blocks.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -69,4 +64,4 @@ def _unknown(about: About, message: str, **own: object) -> Finding:
     return about.unknown(message, "Fix what is named.", actual="not checked", **own)
 
 
-CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, basis=Basis.READ)
+CHECK = Check("code_rules", "business-logic", 50, (), plan, judge, basis=Basis.READ)

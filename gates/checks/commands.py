@@ -5,16 +5,11 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Planned, Severity, as_rules
+from gates.model import Finding, Level, Planned, Severity
 from gates.task.task import Criterion, Task
 from gates.words import in_shell
 
 RAW = "CalledCode.json"
-RULES = as_rules(
-    BL017="Commands that verify a criterion call its code. Measurements and entry points run in a copy in which the "
-    "criterion's functions raise. One that ends well without calling them, or ignores their errors, leaves the "
-    "criterion unknown.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -51,16 +46,13 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
 
 
 def _open(about: About, criterion: Criterion, call: CommandCall) -> Finding:
-    """Say that a command calls none of the code, or says the same when that raises."""
-    names = ", ".join(binding.name for binding in criterion.code)
-    did = (
-        f"calls {names} before its steps and in none of them" if call.hoisted else f"ended well without calling {names}"
-    )
+    own = ", ".join(binding.name for binding in criterion.code)
+    did = f"calls {own} before its steps and in none of them" if call.hoisted else f"ended well without calling {own}"
     facts = {"expected": "a command that calls it", "actual": "not called"}
     facts["impact"] = "It would say the same whatever that code does."
     fix = "Let it call the code, or trace the criterion to the code that it calls."
     if call.unheard:
-        did = f"called {names}, which raised, and ended as it always does"
+        did = f"called {own}, which raised, and ended as it always does"
         facts = {"expected": "an end that tells of the error", "actual": "unheard"}
         facts["impact"] = "It would say the same if that code failed with each call."
         fix = "Let the error end it, or assert in a test on what the code does."
@@ -71,14 +63,12 @@ def _open(about: About, criterion: Criterion, call: CommandCall) -> Finding:
 def _called(about: About, criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
     called = [call for call in own if call.called and not call.hoisted]
     if called:
-        others = [call for call in own if call not in called]
+        others, count = [call for call in own if call not in called], f"{len(called)} of {len(own)} commands"
         message = f"Each command that stands for {criterion.id} calls its code."
         if others:
             rest = ", ".join(f"{one.part} ({'no' if one.misses else one.why or 'it failed before'})" for one in others)
-            message = (
-                f"{len(called)} of the {len(own)} commands that stand for {criterion.id} call its code, not {rest}."
-            )
-        return about.passed(message, actual=f"{len(called)} of {len(own)} commands")
+            message = f"{count} that stand for {criterion.id} call its code, not {rest}."
+        return about.passed(message, actual=count)
     came = any(call.misses for call in own)
     unseen = "tests verify it, too, and no entry point calls it" if came else "no command came so far"
     unseen = next((call.why for call in own if call.why), unseen)
@@ -87,4 +77,4 @@ def _called(about: About, criterion: Criterion, own: list[CommandCall], missing:
     return about.unknown(message, actual="not judged", severity=Severity.INFO)
 
 
-CHECK = Check("commands", "business-logic", 40, RULES, (), plan, judge)
+CHECK = Check("commands", "business-logic", 40, (), plan, judge)

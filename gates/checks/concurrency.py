@@ -11,7 +11,7 @@ from gates.check import Said
 from gates.child.probing import Probe
 from gates.child.values import shown
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
-from gates.model import Location, Model, Outcome, as_rules
+from gates.model import Location, Model, Outcome
 from gates.task.types import Callable, Distance, Json, Run, Seconds, Taken
 
 MOST = 1000  # characters of arguments in a name
@@ -49,9 +49,7 @@ class Concurrent(Run):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.shared and not (self.use and self.read):
-            raise ValueError(
-                "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
-            )
+            raise ValueError("'shared' needs 'use', what each thread does with it, and 'read', what is asked then")
         if self.each and {"args", "workers"} & self.model_fields_set:
             raise ValueError("'each' says what each is called with, and how many there are: no 'args', no 'workers'")
         if len(self.each) == 1:
@@ -90,10 +88,7 @@ class Differed(Model):
 
 
 class Together(Seen):
-    """One thing that was done at once, in threads; rounds count where they were at it together.
-
-    `stood` says of each thread that stood still where it was, and `stood_at` is the first of these places.
-    """
+    """One thing that was done in threads; rounds count where they `met`; `stood` says where each stood still."""
 
     unclear: str = ""
     rounds: int = 0
@@ -130,10 +125,6 @@ class Concurrency(Probes[Concurrent, Together]):
         return readable(base, lambda: dict(ChainMap(*probed.of("seen")[-1:], *probed.of("alone"))))
 
 
-(RULE,) = as_rules(
-    PF006="The same result concurrently as alone. A callable runs alone, then in several threads. Another result, an "
-    "error or a deadlock fails. Only rounds that overlapped count.",
-)
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
 REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
 
@@ -164,7 +155,6 @@ def _said(one: Concurrent, seen: Together) -> Said:
 
 
 def _differs(one: Concurrent, seen: Together, first: Differed) -> Said:
-    """Say what else came of it, and how often."""
     found = f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
     told = f"it raises {first.error}, which it does not alone" if first.error else found
     told, alone = f"{told}, in {seen.failed} of {seen.rounds} rounds", first.expected or "what comes of it alone"
@@ -191,7 +181,7 @@ def _rows(one: Concurrent, seen: Together, said: Said) -> Iterator[tuple[str, ..
 CHECK = ProbeCheck(
     name="concurrency",
     order=40,
-    rule=RULE,
+    rule="PF006",
     evidence=Concurrency,
     aspects=only(lambda one: f"The same result concurrently: {one.name}", _said),
     promise="the same result concurrently",

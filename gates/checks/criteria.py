@@ -12,7 +12,7 @@ from gates.evidence.recorded_step import Seen, seen_of
 from gates.evidence.source_tree import PatternTrace, RuleTrace, SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
-from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Severity, as_rules
+from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Severity
 from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.report import Section
@@ -22,19 +22,10 @@ from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import meant
 from gates.words import counted
 
+Findings = Iterator[Finding]
 NONE = "The criterion has no implementation."
 LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
-
-
-RULES = as_rules(
-    BL001="A criterion is traced to live code. Each symbol must be defined, do something, and use what the task "
-    "names. Each pattern must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
-    BL002="Tests verify a criterion. Every test bound to the criterion must have passed in a run that can be "
-    "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
-    BL004="Markers name criteria that exist. A marker must have the form TASK/CRITERION, such as T035/AC3, and name a "
-    "criterion of the task. A test marked for one that does not exist would verify nothing.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -47,7 +38,7 @@ def plan(task: Task) -> Iterator[Planned]:
     yield Planned(id="markers", title="Markers name criteria that exist")
 
 
-def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+def judge(task: Task, evidence: EvidenceSet) -> Findings:
     """Judge each criterion by its code and its tests, and the markers."""
     for criterion in task.criteria:
         yield from judge_code(task, criterion, evidence)
@@ -56,7 +47,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     yield from judge_markers(task, evidence)
 
 
-def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool = True) -> Iterator[Finding]:
+def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool = True) -> Findings:
     """Judge the tests of a criterion, by markers also where none is `asked` for; what did not run shows nothing."""
     run, name = evidence.get(PytestRun), criterion.id
     about = about_criterion(criterion, "BL002", f"tests:{name}", location=task.place(criterion))
@@ -79,7 +70,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, aske
         yield _passed(about, name, bound, believed=run.complete)
 
 
-def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Iterator[Finding]:
+def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Findings:
     """Name what speaks for the criterion and was deselected, skipped as a whole, or never collected."""
     marker = f"{task.id}/{criterion.id}"
     own = [e for e in run.left_out if marker in e.criteria or any(is_under(e.id, path) for path in criterion.tests)]
@@ -95,7 +86,7 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
         yield about.unknown(f"No test of {path} was run.", fix, subject=path, actual="not run")
 
 
-def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run: PytestRun) -> Iterator[Finding]:
+def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run: PytestRun) -> Findings:
     """Name the tests that ran and do not stand for the criterion, those that failed first."""
     about, unstable = about.but(expected="passed", evidence=LOG), {test.id: ends for test, ends in run.unstable}
     failing = [test for test in bound if test.outcome in BAD]
@@ -126,7 +117,7 @@ def _passed(about: About, name: str, bound: list[TestRecord], *, believed: bool)
     return about.passed(message, actual=f"{count} of {count} passed")
 
 
-def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+def judge_markers(task: Task, evidence: EvidenceSet) -> Findings:
     """Refuse markers that name no criterion of the task, or are none: a test would verify nothing, unseen."""
     run, about = evidence.get(PytestRun), About(rule="BL004", check="markers")
     if run is None:
@@ -143,8 +134,7 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield about(outcome, message, severity=Severity.INFO, level=Level.ADVISORY)
 
 
-def _loose(about: About, task: Task, run: PytestRun) -> Iterator[Finding]:
-    """Name the markers that bind nothing."""
+def _loose(about: About, task: Task, run: PytestRun) -> Findings:
     known, own = {f"{task.id}/{criterion.id}" for criterion in task.criteria}, f"{task.id}/"
     tests: list[TestRecord | LeftOut] = [*run.tests, *run.out(Out.DESELECTED)]
     for (test, name), place in {(t.id, name): t.location for t in tests for name in t.criteria}.items():
@@ -161,17 +151,15 @@ def _loose(about: About, task: Task, run: PytestRun) -> Iterator[Finding]:
         yield about.failed(message, fix, subject=f"{test} {name}", location=place)
 
 
-def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
+def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Findings:
     """Trace a criterion to code: the symbol must exist, do something, and use what it is bound to use."""
     about = about_criterion(criterion, "BL001", f"code:{criterion.id}", location=task.place(criterion))
     tree, emptied = evidence.get(SourceTree), evidence.get(EmptiedCode)
     tried = emptied.symbols if emptied else ()
     promised = {(one.criterion, one.symbol): one for one in tried if one.promise}
     if not criterion.code:
-        message = f"{criterion.id} names no code, so nothing shows where it is implemented."
-        yield about.unknown(
-            message, f"Name the symbols that implement {criterion.id} under 'code'.", actual="no binding"
-        )
+        said = f"{criterion.id} names no code, so nothing shows where it is implemented."
+        yield about.unknown(said, f"Name the symbols that implement {criterion.id} under 'code'.", actual="no binding")
     for binding in criterion.code:
         own = about.but(location=task.place(binding), subject=binding.name)
         if tree is None:
@@ -195,9 +183,7 @@ def _absent(about: About, message: str, fix: str, **own: object) -> Finding:
     return found.model_copy(update={"severity": Severity.HIGH}) if critical else found
 
 
-def _by_symbol(
-    about: About, binding: CodeBinding, trace: SymbolTrace | None, kept: EmptiedSymbol | None
-) -> Iterator[Finding]:
+def _by_symbol(about: About, binding: CodeBinding, trace: SymbolTrace | None, kept: EmptiedSymbol | None) -> Findings:
     name = binding.name
     about = about.but(expected=f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else ""))
     kept = None if binding.uses else kept
@@ -219,7 +205,7 @@ def _by_symbol(
         yield about.failed(message, fix, actual="not implemented", impact=NONE, absent=True)
 
 
-def _uses(about: About, name: str, trace: SymbolTrace) -> Iterator[Finding]:
+def _uses(about: About, name: str, trace: SymbolTrace) -> Findings:
     """Judge what a symbol must use: a name that is not written may still be looked up, where code does such."""
     unused = [use for use in trace.uses if not use.lines]
     for missing in unused:
@@ -235,9 +221,7 @@ def _uses(about: About, name: str, trace: SymbolTrace) -> Iterator[Finding]:
         yield about.passed(f"{name} is live code{f' and uses {used}' if used else ''}.", actual="found")
 
 
-def _by_rule(
-    about: About, name: str, tree: SourceTree, trace: RuleTrace | None, steps: Sequence[Seen]
-) -> Iterator[Finding]:
+def _by_rule(about: About, name: str, tree: SourceTree, trace: RuleTrace | None, steps: Sequence[Seen]) -> Findings:
     yield from _recorded_as_broken(about, name, steps)
     if trace is None or trace.problem or tree.unparsed:
         why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
@@ -262,15 +246,14 @@ def _at_site(about: About, name: str, trace: RuleTrace, site: Site, steps: Seque
     if site.ok:
         return about.passed(message, actual="kept")
     if site.undecided:
-        return about.unknown(
-            message, "Split the function, so that its paths can be followed.", actual=path or "not decided"
-        )
+        fix = "Split the function, so that its paths can be followed."
+        return about.unknown(message, fix, actual=path or "not decided")
     command = f"gates explain {trace.rule}"
     fix = trace.fix or f"See `{command}`."
     return about.failed(message, fix, actual=path or "broken", impact=trace.impact, command=command)
 
 
-def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Iterator[Finding]:
+def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Findings:
     """Tell of what a recorded step did against a rule, whatever reading says of its lines."""
     for place, (step, breach) in {str(b.place.location): (s, b) for s in steps for b in s.broken}.items():
         order, path = breach.rule, " -> ".join(f"{event.word} {event.location}" for event in breach.trace)
@@ -279,7 +262,7 @@ def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Itera
         yield own.failed(message, order.fix, actual=path, impact=order.impact)
 
 
-def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) -> Iterator[Finding]:
+def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) -> Findings:
     name, count = binding.name, binding.at_least
     about = about.but(expected=f"{count} place{'s' if count > 1 else ''} of live code")
     if trace is None or not trace.checked:
@@ -297,9 +280,7 @@ def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) 
         yield own.passed(f"{name} fits live code in {found}.", actual="found")
 
 
-def _watchful(
-    about: About, task: Task, criterion: Criterion, binding: CodeBinding, tree: SourceTree
-) -> Iterator[Finding]:
+def _watchful(about: About, task: Task, criterion: Criterion, binding: CodeBinding, tree: SourceTree) -> Findings:
     """Say so of code that asks whether a test looks on, where nothing but tests shows what it does."""
     seen = next((one for one in tree.watchful if one.symbol == binding.symbol), None)
     if seen is None or criterion.measures or any(criterion.id in entry.criteria for entry in task.entry_points):
@@ -341,4 +322,4 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 USES = (SourceTree, PytestRun, CalledCode, EmptiedCode)
-CHECK = Check("criteria", "business-logic", 10, RULES, USES, plan, judge, page)
+CHECK = Check("criteria", "business-logic", 10, USES, plan, judge, page)

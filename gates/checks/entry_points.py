@@ -18,7 +18,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity, as_rules
+from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity
 from gates.project.copies import relocated
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
@@ -32,12 +32,7 @@ SAYS_FAILED = re.compile(
 
 
 class EntryRun(Model):
-    """One entry point: how it ended; for a crash the exception and the innermost line in the project.
-
-    `error` is the exception's type and message, `function` the one that the crash was in; `returned` is what a
-    callable returned, as `repr` shows it, cut to a bounded length. `no_result` says why one that ended well came to
-    nothing: what it returned or wrote says so.
-    """
+    """One entry point: how it ended, what it returned, why that is `no_result`, and where and by what it crashed."""
 
     index: int
     name: str
@@ -106,11 +101,8 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
 
 def _no_result(returned: str, written: str) -> str:
     """Return why an entry point that ended well has no result: what it returned or wrote says that it failed."""
-    for text, read in (
-        (returned, ast.literal_eval),
-        (written, json.loads),
-        (written.strip().rpartition("\n")[2], json.loads),
-    ):
+    last = written.strip().rpartition("\n")[2]
+    for text, read in ((returned, ast.literal_eval), (written, json.loads), (last, json.loads)):
         value: object = None
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             value = read(text)
@@ -140,13 +132,6 @@ def _values(said: object, table: tuple[str, ...]) -> Iterator[str]:
 
 SHOWN = 3
 
-RULES = as_rules(
-    EX004="Entry points run to their end. Each entry point must end with exit code 0; a callable must return. A crash "
-    "is critical. It names the exception, the project's line, and why no test caught it.",
-    EX012="Entry points come to a result. An entry point shows nothing where it ends well but returns an error, a "
-    "skip or None, or writes BLOCK or FAILED. Its criteria stay inconclusive.",
-)
-
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan each entry point, and each criterion that one shows."""
@@ -170,7 +155,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
 
 
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell each entry point's end, and each crash in full."""
     entries = evidence.get(EntryPointRuns)
     runs = entries.runs if entries else ()
@@ -249,6 +234,4 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
     return about.passed(f"`{name}` ran to its end.", actual=seen.process.ended if seen.process else "")
 
 
-CHECK = Check(
-    "entry_points", "execution", 20, RULES, (EntryPointRuns,), plan, judge, describe, row=Row.TEST, label="entry point"
-)
+CHECK = Check("entry_points", "execution", 20, (EntryPointRuns,), plan, judge, page, row=Row.TEST, label="entry point")

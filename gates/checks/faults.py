@@ -11,7 +11,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Location, Model, Planned, Severity, as_rules
+from gates.model import Finding, Level, Location, Model, Planned, Severity
 from gates.project.files import is_code
 from gates.project.history import TwoStates
 from gates.proving.bench import benched
@@ -92,13 +92,6 @@ def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Base
 
 RAW = "EmptiedCode.json"
 NAMED = 3
-RULES = as_rules(
-    BL016="The tests of a criterion notice when its code is stubbed out. Each symbol is stubbed out, or returns "
-    "something else. Where no test fails, the criterion is inconclusive. A test function that notices nothing is "
-    "named.",
-    BL023="The tests kill the mutants of changed lines. Where there is a base, mutants of the changed lines run "
-    "against the tests that execute them. One that no test kills is listed. It never blocks.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -199,7 +192,6 @@ def _hollow(about: About, criterion: Criterion, own: Sequence[EmptiedSymbol]) ->
 
 
 def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
-    """Name each mutant that the tests that ran it did not notice."""
     seen = evidence.get(ChangedLines)
     about = About(rule="BL023", check="changed-lines", level=Level.ADVISORY, severity=Severity.INFO)
     if seen is None:
@@ -217,7 +209,6 @@ def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
-    """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
     first, others = mutants[0], len(mutants) - 1
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
     message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(sorted(first.tests), NAMED)}."
@@ -232,4 +223,4 @@ def _row(symbol: EmptiedSymbol) -> tuple[str, str, int]:
     return symbol.by or symbol.end.value if symbol.noticed else by, symbol.criterion, symbol.tests
 
 
-CHECK = Check("faults", "business-logic", 30, RULES, (EmptiedCode, ChangedLines), plan, judge, page)
+CHECK = Check("faults", "business-logic", 30, (EmptiedCode, ChangedLines), plan, judge, page)

@@ -1,10 +1,10 @@
 """What a step of training waits for, and where it reads back to the host: each step of a run is taken apart."""
 
 import itertools
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from statistics import median, median_low
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from gates.check import Said
 from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, Seen, readable, unknown
 from gates.measuring.interval import LEVEL, NEEDED, Estimate, rank
-from gates.model import Level, Location, Model, Outcome, as_rules
+from gates.model import Level, Location, Model, Outcome
 from gates.task.types import Located, OneCall
 
 Count = Annotated[float, Field(ge=0)]
@@ -153,10 +153,8 @@ def readings_of(steps: Sequence[HotStep], aspect: str) -> list[Reading]:
         for read in step.reads:
             if read.aspect == aspect:
                 counts.setdefault(read.model_copy(update={"count": 1}), Counter())[i] += read.count
-    lines = [
-        Reading(read, statistics.median_low(found.get(i, 0) for i in range(len(steps))), len(found) / len(steps))
-        for read, found in counts.items()
-    ]
+    n = len(steps)
+    lines = [Reading(read, median_low(found[i] for i in range(n)), len(found) / n) for read, found in counts.items()]
     return sorted(lines, key=lambda line: (-line.each, -line.often, line.where, line.read.call))
 
 
@@ -179,10 +177,6 @@ class HotPaths(Probes[HotPath, HotSeen]):
         return readable(HotSeen(problem=told.trouble, place=told.place), lambda: {"run": told.of("step")})
 
 
-(RULE,) = as_rules(
-    PF005="No avoidable host syncs. It fails where the median step reads back, synchronises or empties the cache more "
-    "than allowed. It also fails where it waits too long for batches.",
-)
 DEFAULT_STALL = 0.1
 PERCENT = "{:.1%}".format
 
@@ -224,7 +218,6 @@ STALL = Kind(
 
 
 def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
-    """Yield what can be said of one kind, and for each line where several are at fault."""
     device = seen.device
     if seen.problem:
         yield unknown(f"{seen.problem} (after {len(seen.run)} steps)", location=seen.place)
@@ -244,7 +237,7 @@ def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     limit, steps, device = getattr(path.limits, kind.limit) or 0.0, len(seen.steps), seen.device
     lines = [line for line in readings_of(seen.steps, kind.limit) if line.read.counts_on(device)]
     counted = [[r.count for r in s.reads if r.aspect == kind.limit and r.counts_on(s.device)] for s in seen.steps]
-    total, often = statistics.median_low(map(sum, counted)), [line for line in lines if line.each]
+    total, often = median_low(map(sum, counted)), [line for line in lines if line.each]
     expected = f"{kind.does} at most {limit:g} times a step"
     if total > limit:
         for line in often or lines:
@@ -288,7 +281,7 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
 def _summary(seen: HotSeen) -> str:
     if not seen.enough:
         return "Too little was seen of it; see the findings."
-    step = statistics.median(each.seconds for each in seen.steps)
+    step = median(each.seconds for each in seen.steps)
     took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
     steps = f"{len(seen.steps)} steps of {took} (median) on {seen.device}; the first ones are left out."
@@ -316,7 +309,7 @@ ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))
 CHECK = ProbeCheck(
     name="hot_path",
     order=20,
-    rule=RULE,
+    rule="PF005",
     evidence=HotPaths,
     aspects=lambda _path: ASPECTS,
     promise="its steps wait for nothing avoidable",

@@ -1,8 +1,4 @@
-"""Memory over epochs: does it go on growing from one to the next?
-
-A callable of the project runs over and over in a process of its own, and what is held is read after each epoch. What
-may go on growing is run again for longer, in a fresh process; what does is run once more to see where.
-"""
+"""Memory over epochs: does it go on growing? What may is run again for longer, and once more to see where."""
 
 import math
 import statistics
@@ -17,7 +13,7 @@ from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
 from gates.measuring.interval import Estimate
-from gates.model import Location, Model, Outcome, as_rules
+from gates.model import Location, Model, Outcome
 from gates.task.types import OneCall
 from gates.words import shown, sparkline
 
@@ -116,10 +112,7 @@ class Filling(Model):
 
 
 class LeakRun(Seen):
-    """One callable, run as often as it is asked, or in a process of its own for `longer` where it may leak.
-
-    `allocated` are the lines that make what is kept.
-    """
+    """One callable, run as often as asked, or for `longer` where it may leak; what stays is `allocated` there."""
 
     form: str = ""
     asked: int
@@ -186,20 +179,11 @@ def _watched(probed: Probed, asked: int) -> LeakRun:
 
 def _rungs(series: list[Entry]) -> list[dict[str, object]]:
     """Return each rung that was read after most epochs; one that came later, such as a device, from there on."""
-    names = dict.fromkeys(name for entry in series for name in entry)
-    columns = {name: [entry.get(name) for entry in series] for name in names}
-    return [
-        {"name": name, "values": [value for value in values if value is not None]}
-        for name, values in columns.items()
-        if values and values[-1] is not None
-    ]
+    names = dict.fromkeys(name for entry in series for name in entry if series[-1].get(name) is not None)
+    return [{"name": n, "values": [entry[n] for entry in series if entry.get(n) is not None]} for n in names]
 
 
 NAMED = 3  # of the lines that allocate most
-(RULE,) = as_rules(
-    PF004="No memory leak. A callable runs once an epoch. It fails where device, tensor, graph or Python memory keeps "
-    "growing above the tolerance, also in a longer run. Other growth is unknown.",
-)
 LIBRARY = (
     "Look for it with a profiler that sees the C library's calls, such as memray. For a buffer, ask for as many "
     "'epochs' as it takes to fill it in the first third."
@@ -216,10 +200,8 @@ WORDS = {
     "python": "what Python holds",
     "private": "the process's own memory",
 }
-FORMS = {
-    "called": "it is called once an epoch",
-    "returned": "what it returns is called once an epoch",
-}
+FORMS = {"called": "it is called once an epoch", "returned": "what it returns is called once an epoch"}
+OTHER = "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
 
 
 def _said(leak: Leak, run: LeakRun) -> Said:
@@ -240,10 +222,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         why = "; ".join(run.troubles) or "what Python and the process hold cannot be read here"
         return unknown(f"not all was seen: {why}")
     if grown:
-        why = (
-            "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
-        )
-        return unknown(f"{_grew(grown)}, and {why} and is now filled", _grew(grown), remedy=LIBRARY)
+        return unknown(f"{_grew(grown)}, and {OTHER} and is now filled", _grew(grown), remedy=LIBRARY)
     if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Outcome.UNKNOWN]:
         filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in run.filling)
         why = f"{run.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
@@ -254,7 +233,6 @@ def _said(leak: Leak, run: LeakRun) -> Said:
 
 
 def _why(run: LeakRun) -> str:
-    """Return why a run did not come to its end."""
     return f"{run.problem} (after {run.epochs} of {run.asked} epochs)"
 
 
@@ -286,7 +264,7 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
 CHECK = ProbeCheck[Leak, LeakRun](
     name="leaks",
     order=30,
-    rule=RULE,
+    rule="PF004",
     evidence=Leaks,
     aspects=only(lambda leak: f"No memory leak in {leak.name}", _said),
     promise="no memory leak",

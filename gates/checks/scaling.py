@@ -12,7 +12,7 @@ from gates.check import Said
 from gates.child.probing import Probe, Probed
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
 from gates.measuring.interval import Estimate, student
-from gates.model import Outcome, as_rules
+from gates.model import Outcome
 from gates.task.types import Json, Located, Name, OneCall, Seconds
 from gates.words import shown
 
@@ -176,10 +176,6 @@ def _facts(probed: Probed) -> dict[str, object]:
     return {"device": device, "starts": tuple(starts.values())}
 
 
-(RULE,) = as_rules(
-    PF007="It scales no worse with a size than it may. A step is measured at several sizes. It fails where the whole "
-    "interval of its exponent is beyond the limit. An interval that holds the limit is unknown.",
-)
 METHOD = (
     "The exponent says by which power of a size a step grows. It lies between the slope in logarithms over the upper "
     "half of the sizes and the k of a + b n^k. Its interval is Student's, of 95 % over the starts."
@@ -205,7 +201,6 @@ def _said(scale: Scale, seen: Scaled) -> Said:
 
 
 def _middle(seen: Scaled) -> list[float]:
-    """Return the median of each size, over all rounds."""
     rows = [row for rounds in seen.starts for row in rounds]
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 
@@ -221,7 +216,7 @@ def _rows(scale: Scale, seen: Scaled, said: Said) -> Iterator[tuple[str, ...]]:
 CHECK = ProbeCheck[Scale, Scaled](
     name="scaling",
     order=50,
-    rule=RULE,
+    rule="PF007",
     evidence=Scaling,
     aspects=only(lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}", _said),
     promise="it grows no faster than it may",

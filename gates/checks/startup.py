@@ -1,7 +1,4 @@
-"""Does the package come to life by itself: does it build, does each module of the implementation import?
-
-A wheel is built of a copy by the library `build`, without network; where that fails, by pip, which may get a backend.
-"""
+"""Does the package build, as a wheel of a copy, and does each module of the implementation import by itself?"""
 
 import shutil
 import sys
@@ -19,7 +16,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.source_tree import python_files
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity
 from gates.project.copies import copy_project
 from gates.project.files import import_roots, module_name, package_root, packages_of
 from gates.report import Section
@@ -118,7 +115,6 @@ def _without_empty_folders(source: Path) -> None:
 
 
 def _line(error: BaseException) -> str:
-    """Return what an error says first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return printable(lines[0])[:300]
 
@@ -210,14 +206,6 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 RAW = "Startup.json"
 
-RULES = as_rules(
-    EX007="The package builds. A wheel is built of a copy by the installed backend, else by one that pip gets. A "
-    "build that fails both ways is high. A backend that is not installed is unknown.",
-    EX008="Each module imports by itself. Each module is imported in its own process. Syntax errors, undefined names, "
-    "cycles and missing modules of the project are high. Needs of something that is not here or of another platform "
-    "are listed.",
-)
-
 
 def plan(_task: Task) -> Iterator[Planned]:
     """Plan the build and the imports."""
@@ -233,9 +221,8 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge what was seen of build and imports."""
     seen = evidence.get(Startup)
     if seen is None:
-        yield from (
-            _unseen(a, f"It was not seen starting up: {evidence.why_missing(Startup)}") for a in (BUILD, IMPORTS)
-        )
+        why = f"It was not seen starting up: {evidence.why_missing(Startup)}"
+        yield from (_unseen(about, why) for about in (BUILD, IMPORTS))
     else:
         yield _build(seen)
         yield from _imports(seen)
@@ -279,4 +266,4 @@ def _unseen(about: About, message: str, **own: object) -> Finding:
     return about.unknown(message, fix, level=Level.ADVISORY, actual="not seen", **own)
 
 
-CHECK = Check("startup", "execution", 40, RULES, (Startup,), plan, judge, page)
+CHECK = Check("startup", "execution", 40, (Startup,), plan, judge, page)

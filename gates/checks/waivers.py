@@ -4,15 +4,10 @@ from collections.abc import Iterator
 from datetime import date
 
 from gates.check import About, Check, EvidenceSet, RunDate
-from gates.model import Basis, Finding, Level, Planned, Severity, as_rules
+from gates.model import Basis, Finding, Level, Planned, Severity
 from gates.task.measurement import LONGEST, Standing, Waiver
 from gates.task.task import Task
 from gates.words import counted
-
-RULES = as_rules(
-    BL012="Waivers are few, owned and short. A waiver lets findings of one criterion pass until a day. Ended, unused "
-    "and overlong waivers are named. Rules on the run, on belief, on policy changes and on waivers cannot be waived.",
-)
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -37,7 +32,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _standing(about: About, waiver: Waiver, today: date) -> Finding:
-    """Say how a waiver stands on a day."""
     who, left = waiver.title, (waiver.expires - today).days
     days = counted(abs(left), "day")
     match waiver.standing(today):
@@ -56,4 +50,4 @@ def _standing(about: About, waiver: Waiver, today: date) -> Finding:
             return about.not_asked(f"{who} is in force until {waiver.expires}, for {days} more: {waiver.reason}")
 
 
-CHECK = Check("waivers", "business-logic", 60, RULES, (RunDate,), plan, judge, basis=Basis.DECLARED)
+CHECK = Check("waivers", "business-logic", 60, (RunDate,), plan, judge, basis=Basis.DECLARED)

@@ -1,7 +1,4 @@
-"""What `gates audit` does: read a report, look at what it speaks of, and say which of its claims hold.
-
-Counts of tests that the page claims are held beside the records of a run.
-"""
+"""What `gates audit` does: look at what a report speaks of, or at a run of tests, and say which of its claims hold."""
 
 import re
 from collections import Counter
@@ -26,7 +23,6 @@ from gates.words import first_of, visible
 NUMBER = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{1,20}Z?)?|(?<![\w.])\d{1,40}(?:\.\d{1,40}){0,9}(?:e[+-]?\d{1,4})?(?!\w{0,80}\d)"
 )
-NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
 LISTED = 60  # lines with numbers that were not understood
@@ -67,26 +63,21 @@ def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
 
 
 def perform(report: Path, project: Project, *, task: str | None, out: Path | None) -> tuple[str, int]:
-    """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0.
-
-    Where a task is named, its tests are run.
-    """
-    shown = report.relative_to(project.root) if report.is_relative_to(project.root) else report
-    evidence = EvidenceSet(why="" if task else NO_TASK)
+    """Audit a report, with the tests of a task if asked; return the summary, and 1 contradicted, 3 unconfirmed, 0."""
+    shown = (report.relative_to(project.root) if report.is_relative_to(project.root) else report).as_posix()
+    evidence = EvidenceSet(why="" if task else "no task was named whose tests could be run (--task)")
     with guarded_folder() as folder:
         if task:
             evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
-    found = audited(text_of(report, shown.as_posix(), MAX_BYTES), Sources(project.root), evidence)
-    rows = [
-        (one.standing.value, f"{shown.as_posix()}:{one.at}", one.text, one.claimed, one.seen) for one in found.claims
-    ]
+    found = audited(text_of(report, shown, MAX_BYTES), Sources(project.root), evidence)
+    rows = [(one.standing.value, f"{shown}:{one.at}", one.text, one.claimed, one.seen) for one in found.claims]
     if out:
         against = f"the tests of {task}" if task else "itself and the project's files"
-        values = {"shown": shown.as_posix(), "against": against, "said": str(found), "rows": rows}
+        values = {"shown": shown, "against": against, "said": str(found), "rows": rows}
         store.write_page(out, page("claims.md.j2", project.root / TEMPLATES, **values))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
-    return "\n".join([f"{shown.as_posix()}: {found}", "", *map(_block, rows), ""]), code
+    return "\n".join([f"{shown}: {found}", "", *map(_block, rows), ""]), code
 
 
 def _block(row: Sequence[str]) -> str:
@@ -103,9 +94,7 @@ N = r"(?<![\w.:/-])(\d{1,7})"
 WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|deselected"
 COUNT = re.compile(rf"(?<!of ){N} (?:tests? )?({WORDS})\b(?! ?[=:]| tests?\b)", re.IGNORECASE)
 OF_TOTAL = re.compile(rf"{N} ?(?:/|of|out of) ?(\d{{1,7}})(?: tests?)? ?pass(?:ed|ing|es)?\b", re.IGNORECASE)
-LABEL = re.compile(
-    rf"(?:tests? )?({WORDS}|total)(?: tests?)?(?: ?: ?| \| )(\d{{1,7}})(?![\w.%/])(?! \| )", re.IGNORECASE
-)
+LABEL = re.compile(rf"(?i)(?:tests? )?({WORDS}|total)(?: tests?)?(?: ?: ?| \| )(\d{{1,7}})(?![\w.%/])(?! \| )")
 ALL = re.compile(r"\ball (?:(\d{1,7}) )?(?:of the )?tests (?:have )?pass(?:ed|es|ing)?\b", re.IGNORECASE)
 END = re.compile(
     r"((?:[\w./-]{1,120}\.py::)?(?:Test\w{0,80}::)?(?:test_)\w{1,120})(?:\[[^\]]{0,80}\])? ?[-:|\u2013\u2014]? ?"

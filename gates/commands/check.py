@@ -24,14 +24,9 @@ def sarif_of(found: Iterable[tuple[Rule, Site]]) -> str:
     """Return the findings as one SARIF run; the events of an order are its code flow."""
     pairs = [(rule, site) for rule, site in found if not site.undecided]
     rules = {rule.id: rule for rule, _ in pairs}
-    driver = {
-        "name": "gates",
-        "version": __version__,
-        "rules": [
-            {"id": rule.id, "shortDescription": {"text": rule.form.problem}, "help": {"text": rule.form.fix}}
-            for rule in rules.values()
-        ],
-    }
+    said = ((each.id, {"text": each.form.problem}, {"text": each.form.fix}) for each in rules.values())
+    about = [{"id": name, "shortDescription": problem, "help": fix} for name, problem, fix in said]
+    driver = {"name": "gates", "version": __version__, "rules": about}
     run = {"tool": {"driver": driver}, "results": [_result(rule, site) for rule, site in pairs]}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 
@@ -68,9 +63,7 @@ def read_sarif(path: Path, base: Path) -> list[str]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise UsageError(
-            f"{path}: expected a SARIF 2.1.0 file with 'runs', found another form ({error!r:.80})"
-        ) from error
+        raise UsageError(f"{path}: expected a SARIF 2.1.0 file with 'runs', found another ({error!r:.80})") from error
 
 
 def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
@@ -78,10 +71,8 @@ def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
     name = unquote(urlsplit(str(place.get("artifactLocation", {}).get("uri", "?"))).path)
     shown = Path(name).relative_to(base).as_posix() if Path(name).is_relative_to(base) else name
     line, tool = place.get("region", {}).get("startLine", 1), run["tool"]["driver"]["name"]
-    message = " ".join(str(result["message"].get("text", "")).split())
-    return printable(
-        f"{shown}:{line}: {result.get('level', 'warning')} {result.get('ruleId', '-')} ({tool}): {message}"
-    )
+    said = " ".join(str(result["message"].get("text", "")).split())
+    return printable(f"{shown}:{line}: {result.get('level', 'warning')} {result.get('ruleId', '-')} ({tool}): {said}")
 
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
@@ -91,21 +82,15 @@ SHOWN = 20  # functions that are not decided
 def perform(
     project: Project, paths: Sequence[Path], asked: Sequence[str], *, form: str, sarif: Sequence[Path]
 ) -> tuple[str, int]:
-    """Apply some rules, or all, to some paths, or the current folder; return what was found, and the exit code.
-
-    That is 1 for a certain finding that is critical or high, 3 where a file could not be read, else 0. The findings of
-    other linters in `sarif` files are shown, too.
-    """
+    """Apply rules to paths; return what was found, and 1 for a certain grave finding, 3 for unread files, else 0."""
     rules = _asked(asked, load_rules(project.rules, project.root))
     base = Path.cwd()
     files = [file for path in paths or (base,) for file in _python_files(path.absolute())]
     if not files:
         raise UsageError(f"no Python file in {', '.join(map(str, paths)) or base}; name files or folders")
     found = check(rules, dict.fromkeys(files), base, kept=False)
-    broken = sorted(
-        ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
-        key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
-    )
+    broken = [(rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok]
+    broken.sort(key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id))
     others = [line for path in sarif for line in read_sarif(path, base)]
     if form == "sarif":
         text = sarif_of(broken)

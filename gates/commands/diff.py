@@ -8,7 +8,7 @@ from pathlib import Path
 from gates import store
 from gates.errors import UsageError
 from gates.model import Finding, Outcome
-from gates.report import GateReport, Report, reason
+from gates.report import GateReport, Report
 
 NAMED = 5  # findings of one rule
 
@@ -36,8 +36,7 @@ def perform(before: Path, after: Path | None = None) -> str:
 
 
 def _result(path: Path) -> Report:
-    folder = path if path.is_dir() else path.parent
-    name = store.RESULT if path.is_dir() else path.name
+    folder, name = (path, store.RESULT) if path.is_dir() else (path.parent, path.name)
     if name not in {store.RESULT, store.PREVIOUS}:
         raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
     report = store.last(folder, name)
@@ -55,7 +54,6 @@ def _head(name: str, path: Path, report: Report) -> str:
 
 
 def _notes(old: Report, new: Report) -> Iterator[str]:
-    """Say what makes two results speak of different things."""
     if old.task.id != new.task.id:
         yield f"note: they are of different tasks, {old.task.id} and {new.task.id}"
     elif old.task.digest != new.task.digest:
@@ -70,7 +68,6 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
 
 
 def _criteria(old: Report, new: Report) -> Iterator[str]:
-    """Yield the criteria whose status is another, or that are in one of them only."""
     was, now = ({one.id: one for one in report.criteria} for report in (old, new))
     for name, one in now.items():
         if name not in was:
@@ -88,12 +85,12 @@ def _findings(old: Report, new: Report) -> Iterator[str]:
     for word, here, there in (("gone", was, now), ("new", now, was)):
         only = [finding for key, finding in here.items() if key not in there]
         for rule, count in Counter(finding.rule for finding in only).items():
-            yield from (f"{word}: {_ended(f)} {reason(f)}" for f in [f for f in only if f.rule == rule][:NAMED])
+            yield from (f"{word}: {_ended(f)} {f}" for f in [f for f in only if f.rule == rule][:NAMED])
             if count > NAMED:
                 yield f"{word}: {count - NAMED} more of {rule}"
     for key, before in was.items():
         if key in now and _ended(before) != _ended(now[key]):
-            yield f"{_ended(before)} -> {_ended(now[key])} {reason(now[key])}"
+            yield f"{_ended(before)} -> {_ended(now[key])} {now[key]}"
 
 
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:

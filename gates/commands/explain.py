@@ -11,7 +11,7 @@ from gates.errors import UsageError
 from gates.measuring.samples import Samples
 from gates.model import Finding, Model, Outcome, RuleText
 from gates.render._views import causes
-from gates.report import CriterionReport, Report, reason
+from gates.report import CriterionReport, Report
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
@@ -34,7 +34,7 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
     else:
         task = spec.of_project(subject, project)
         report = store.last(out or project.reports / task.id)
-        yield from _of_task(task, criterion, report, out or Path(project.settings.reports, task.id), known)
+        yield from _of_task(task, criterion, report, out or Path(project.settings.reports, task.id))
 
 
 def every_rule(project: Project) -> Iterator[str]:
@@ -45,10 +45,9 @@ def every_rule(project: Project) -> Iterator[str]:
         yield f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
 
 
-def _of_task(
-    task: Task, name: str | None, report: Report | None, folder: Path, known: dict[str, RuleText]
-) -> Iterator[str]:
+def _of_task(task: Task, name: str | None, report: Report | None, folder: Path) -> Iterator[str]:
     """Explain a task, or of it the criterion or the rule of a name."""
+    known = pipeline.rule_texts()
     names = [*(each.id for each in task.criteria), *known]
     if name and name not in names and (near := meant(name, names)):
         raise UsageError(f"{task.id} has no criterion or rule {name!r}{near}")
@@ -67,7 +66,7 @@ def _of_task(
     yield from (f"reports and evidence: {folder}", "")
     every = report.every_finding
     of_it = [f for f in every if (name in {f.criterion, f.rule} if name else f.blocks or f.leaves_open)]
-    found = [*_findings(of_it, known)]
+    found = [*_findings(of_it)]
     for criterion in judged if asked or not (name or found) else []:
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
         yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[: 0 if asked else LISTED])
@@ -90,13 +89,13 @@ def _standing(criterion: CriterionReport) -> Iterator[str]:
 FACTS = ("expected", "actual", "impact", "remediation", "command")
 
 
-def _findings(found: Iterable[Finding], known: dict[str, RuleText]) -> Iterator[str]:
+def _findings(found: Iterable[Finding]) -> Iterator[str]:
     """Yield findings, those of one cause in one, each with its rule and the raw file that it rests on."""
     for cause in causes(found):
-        finding = cause.first
+        finding, known = cause.first, pipeline.rule_texts()
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         open_or_bad = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
-        yield f"{finding.outcome.words:<8} {reason(finding)}{f' ({title})' if open_or_bad else ''}"
+        yield f"{finding.outcome.words:<8} {finding}{f' ({title})' if open_or_bad else ''}"
         facts = [(name, getattr(finding, name)) for name in (FACTS if open_or_bad else ())]
         yield from [f"  and {len(cause.others)} more like it"] if cause.others else []
         yield from (f"  {name}: {value}" for name, value in facts if value)
@@ -138,19 +137,13 @@ def overview(project: Project) -> tuple[list[str], list[str]]:
 
 
 def _task(task: Task, report: Report | None) -> list[str]:
-    if report is None:
-        verdict = "never run"
-    else:
-        stale = "" if report.task.digest == task.digest else "; the task file has changed since"
-        verdict = f"{report.headline} on {report.started_at}{stale}"
+    stale = "; the task file has changed since" if report and report.task.digest != task.digest else ""
+    verdict = f"{report.headline} on {report.started_at}{stale}" if report else "never run"
     status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
-    return [
-        f"{task.id}  {task.title}  [{verdict}]",
-        *(f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria),
-    ]
+    rows = (f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria)
+    return [f"{task.id}  {task.title}  [{verdict}]", *rows]
 
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, type[Model]] = {"result": Report, "task": task_model(), "samples": Samples, "bundle": Bundle}
 
 
@@ -161,4 +154,4 @@ def schema_of(name: str) -> str:
         for part in (schema, *schema.get("$defs", {}).values()):
             properties = part.get("properties", {})
             part["properties"] = {key: value for key, value in properties.items() if not value.get("readOnly")}
-    return json.dumps({"$schema": DIALECT, **schema}, indent=2, sort_keys=True)
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2, sort_keys=True)

@@ -65,10 +65,8 @@ def perform(project: Project, task_id: str, last: int) -> Iterator[str]:
     here = machine.name()
     for run in runs:
         asked = [*([f"--only {run.only}"] if run.only else []), *([] if run.machine == here else ["another machine"])]
-        yield (
-            f"  {run.at}  {run.decision.value:<14}  {run.score:>3}/100  {run.revision:<13}  "
-            f"{run.duration_s:>7.1f} s  {', '.join([' '.join(run.gates) or 'no gate', *asked])}"
-        )
+        ended, ran = f"{run.decision.value:<14}  {run.score:>3}/100", " ".join(run.gates) or "no gate"
+        yield f"  {run.at}  {ended}  {run.revision:<13}  {run.duration_s:>7.1f} s  {', '.join([ran, *asked])}"
     yield from _courses([run for run in runs if run.machine == here])
 
 

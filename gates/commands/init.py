@@ -1,8 +1,4 @@
-"""What `gates init` writes: a first task file for this repository, from criteria in words, what changed, and the tests.
-
-Everything in it is a proposal, found by names: which code and which tests a criterion may mean. What was not found
-stays a comment, so that the criterion is inconclusive until somebody names it.
-"""
+"""What `gates init` writes: a first task file, proposed by names; what was not found stays a comment."""
 
 import ast
 import json
@@ -48,6 +44,9 @@ class Named:
     def told(self) -> str:
         """Return the name by which a text may speak of it: that of a method says too little."""
         return self.name.partition(":")[2]
+
+
+Known = Sequence[Named]
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,7 @@ def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
         yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
 
 
-def _proposed(
-    given: Sequence[str], code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
-) -> Iterator[Proposed]:
+def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -> Iterator[Proposed]:
     """Yield the criteria that were given, or else one for each changed definition, or for each file of tests."""
     if given:
         groups = [(text, *_meant(text, code, changed, tests)) for text in given]
@@ -122,7 +119,7 @@ def _proposed(
         yield Proposed(found["id"] if found else next(free), (found["text"] if found else text).strip(), code_, tests_)
 
 
-def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[str, list[Named], list[Named]]:
+def _of_file(file: str, code: Known, tests: Known) -> tuple[str, list[Named], list[Named]]:
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
     most = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
@@ -130,33 +127,26 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
     return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
 
 
-def _meant(
-    text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
-) -> tuple[list[Named], list[Named]]:
-    """Return the code whose names share most words with a criterion, changed if it may be, and the tests that use it.
-
-    Where these are many, their names decide as well. A test that no criterion names may be weakened unjudged.
-    """
+def _meant(text: str, code: Known, changed: Known, tests: Known) -> tuple[list[Named], list[Named]]:
+    """Return the code whose names share most words with a criterion, changed if it may be, and tests that use it."""
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or [*(few if len(few) <= MOST_CODE else ())]
     users = _users(symbols, tests)
     found = users if len(users) <= MOST_TESTS else _nearest(text, users)
-    found = found or users or _nearest(text, tests)
+    found = found or users or _nearest(text, tests)  # a test that no criterion names may be weakened unjudged
     used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
     return (used if used and not changed else symbols or used), found
 
 
-def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
+def _nearest(text: str, named: Known) -> list[Named]:
     """Return what shares most words with a text, the best first; a word that few have, or a whole name, weighs more."""
     common, said = Counter(word for each in named for word in each.words), {*re.findall(r"\w+", text)}
-    score = {
-        each: sum(1 / common[word] for word in each.words & _words(text)) + 2 * (each.told in said) for each in named
-    }
+    score = {e: sum(1 / common[word] for word in e.words & _words(text)) + 2 * (e.told in said) for e in named}
     best = max(score.values(), default=0)
     return sorted((e for e in named if score[e] > 0 and score[e] >= CLOSE * best), key=lambda e: (-score[e], e.name))
 
 
-def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
+def _users(symbols: Known, tests: Known) -> list[Named]:
     return [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
 
 
@@ -190,7 +180,6 @@ def _implementation(root: Path) -> tuple[str, ...]:
 
 
 def _is_of_tests(folder: Path) -> bool:
-    """Return whether a folder holds tests and no other modules."""
     modules = [path for path in folder.glob("*.py") if path.stem not in {"__init__", "conftest"}]
     return bool(modules) and all(map(is_test_file, modules))
 
@@ -278,7 +267,6 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
 def _written(
     task: str, title: str, code: Sequence[str], tests: Sequence[str], rules: Sequence[str], proposed: Iterable[Proposed]
 ) -> str:
-    """Return the text of the task file."""
     lines = [
         f"id: {task}",
         f"title: {_quoted(title)}",
@@ -291,11 +279,9 @@ def _written(
         lines += [f"  - id: {each.id}", f"    text: {_quoted(each.text)}", "    level: must  # or should, or advisory"]
         symbols = ", ".join(f"{{symbol: {json.dumps(name)}}}" for name in each.code)
         lines.append(f"    code: [{symbols}]" if symbols else '    # code: [{symbol: "package.module:name"}]')
-        measured = QUANTITY.search(each.text)
-        if measured:
-            lines.append(
-                f"    # What measures {measured[0]!r}? See `measures` in docs/measuring.md. Or name tests that show it:"
-            )
+        if measured := QUANTITY.search(each.text):
+            hint = "See `measures` in docs/measuring.md. Or name tests that show it:"
+            lines.append(f"    # What measures {measured[0]!r}? {hint}")
         tests = f"tests: {json.dumps(each.tests or ['tests/test_of_it.py'])}"
         lines.append(f"    {'' if each.tests and not measured else '# '}{tests}")
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import bind
 from gates.evidence.measurements import asked_of, take
-from gates.model import Model, TaskIdentity
+from gates.model import Model
 from gates.project.files import near, of_its_sources
 from gates.project.revision import environment, observe
 from gates.task import loading as spec
@@ -44,7 +44,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     if not wanted:
         on = f" on {request.on}" if request.on else ""
         raise UsageError(f"{task.path}: no criterion that was asked for is measured{on}")
-    out = request.out or request.project.evidence / task.id
+    out = request.out or request.project.root / request.project.settings.evidence / task.id
     is_folder = out.is_dir() or not out.suffix
     store.prepare(out if is_folder else out.parent)
     if request.sign_key and not request.sign_key.is_file():
@@ -62,8 +62,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
     target = out / _name(runs) if is_folder else out
-    identity = TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest)
-    bundle = Bundle(schema="gates.bundle/1", task=identity, origin=origin, runs=tuple(runs), digest="0" * 64)
+    bundle = Bundle(schema="gates.bundle/1", task=task.identity, origin=origin, runs=tuple(runs), digest="0" * 64)
     if request.sign_key:
         bundle = bundle.model_copy(update={"signature": sign(signed_part(bundle), request.sign_key)})
     data = encode(bundle)

@@ -20,14 +20,9 @@ MOST = 200  # names that a suggestion is looked for among
 
 
 def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None) -> None:
-    """Raise `UsageError` with `file:line:col` for each path, script and test of a task that was never there.
-
-    What the change under judgement took away is no mistake of the task: the gates say so.
-    """
-    wrong = [
-        (key, text) for key, name in _named(task) if (text := _missing(name, root)) and not _was_there(name, root, base)
-    ]
-    _refuse(task, path, wrong)
+    """Raise `UsageError` with its place for each path, script and test of a task that was never there."""
+    named = ((key, name, _missing(name, root)) for key, name in _named(task))
+    _refuse(task, path, [(key, why) for key, name, why in named if why and not _was_there(name, root, base)])
 
 
 def follow_moved(task: Task, root: Path, base: str | None) -> Task:
@@ -39,12 +34,11 @@ def follow_moved(task: Task, root: Path, base: str | None) -> Task:
 
 def check_waived_rules(task: Task, path: Path) -> None:
     """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
-    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
-    known = pipeline.rule_texts() if named else {}
-    told = "there is no rule {!r}{}"
-    wrong: list[tuple[Key, str]] = [
-        (("waivers", i, "rule"), told.format(rule, did_you_mean(rule, known))) for i, rule in named if rule not in known
-    ]
+    wrong = list[tuple[Key, str]]()
+    for i, waiver in enumerate(task.waivers):
+        if waiver.rule and waiver.rule not in (known := pipeline.rule_texts()):
+            near = did_you_mean(waiver.rule, known)
+            wrong.append((("waivers", i, "rule"), f"there is no rule {waiver.rule!r}{near}"))
     _refuse(task, path, wrong)
 
 
@@ -56,7 +50,6 @@ def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
 
 
 def _named(task: Task) -> Iterator[tuple[Key, str]]:
-    """Yield each path of the project that a task names, with its place in the task."""
     for key in ("implementation", "tests"):
         yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
     for i, criterion in enumerate(task.criteria):
@@ -71,13 +64,11 @@ def _named(task: Task) -> Iterator[tuple[Key, str]]:
 
 
 def _scripts(key: Key, words: Sequence[str]) -> Iterator[tuple[Key, str]]:
-    """Yield the script that a command hands to Python."""
     if len(words) > 1 and PYTHON.fullmatch(words[0]) and words[1].endswith(".py") and "{" not in words[1]:
         yield (*key, 1), words[1]
 
 
 def _missing(name: str, root: Path) -> str:
-    """Return what is wrong with a path or a node id, or nothing."""
     path, *parts = name.split("::")
     there = root / path
     if not there.exists():

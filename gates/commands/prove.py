@@ -55,7 +55,6 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
 
 
 def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str], None]) -> Proof:
-    """Try the faults of each criterion and tell what noticed them."""
     begun, clock = datetime.now(UTC), time.time()
     chosen = [task.criterion(asked.only)] if asked.only else list(task.criteria)
     before = observe_revision(task, context)

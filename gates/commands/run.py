@@ -39,6 +39,7 @@ from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
 PARTIAL = "partial"
+Say = Callable[[str], None]
 
 
 class Request(Model):
@@ -62,7 +63,7 @@ class Request(Model):
 
 
 @asked_once()
-def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
+def perform(request: Request, *, say: Say) -> tuple[str, int]:
     """Run a task and publish its reports; return the summary and the exit code of the verdict."""
     formats = [_named(name, registry.values("gates.render", Format), "format") for name in request.formats]
     for name in request.gates:
@@ -128,38 +129,32 @@ def _checked(request: Request, home: Path) -> Task:
         refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
     task = follow_moved(task, request.project.root, request.base)
-    committed = request.project.evidence / task.id
-    bundles = handed_in(request.evidence, committed, task.id, request.project.root)
+    root, committed = request.project.root, Path(request.project.settings.evidence, task.id)
+    bundles = handed_in(request.evidence, root / committed, task.id, root)
     return task.model_copy(update={"bundles": bundles})
 
 
 def _judged(
-    request: Request,
-    task: Task,
-    context: Context,
-    selection: Selection,
-    folder: Path,
-    before: Report | None,
-    say: Callable[[str], None],
+    request: Request, task: Task, context: Context, asked: Selection, folder: Path, before: Report | None, say: Say
 ) -> Report:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, root, reports = kept.takes(os.environ), request.project.root, request.project.reports
     with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
         installed = beside.submit(kept.installed, root, request.project.python) if keeps else None
-        state = kept.state_of(task, context, selection, reports) if keeps else None
+        state = kept.state_of(task, context, asked, reports) if keeps else None
         earlier = None
         if state and installed and not request.fresh and (root / kept.STORE).is_dir():
             earlier = kept.find(root, state, installed.result(), folder)
-        taken = {type(piece): piece for piece in earlier.seen.present()} if earlier and earlier.whole else {}
-        evidence = EvidenceSet(taken, earlier=earlier)
+        taken = earlier.seen.present if earlier and earlier.whole else {}
+        evidence = EvidenceSet({**taken}, earlier=earlier)
         of_its_sources(root)
         showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
         with showing as progress:
-            report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
+            report = pipeline.run(task, replace(context, evidence=folder), asked, progress, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
         if state and installed and not taken and not interrupted():
             with asked_once():  # anew: whether it changed meanwhile
-                after = kept.state_of(task, context, selection, reports)
+                after = kept.state_of(task, context, asked, reports)
             if after == state:
                 name = state.name(installed.result())
                 kept.keep(task, root, name, state, evidence, folder, report)
@@ -194,7 +189,6 @@ def _logged(report: Report, request: Request) -> LoggedRun:
 
 
 def _task(request: Request, home: Path) -> Task:
-    """Load the task asked for, from the folder where the policy lies."""
     asked, root = request.task, request.project.root
     here = (Path.cwd() / asked).resolve()
     if home != root and (asked.endswith(spec.SUFFIXES) or "/" in asked) and here.is_relative_to(root):
@@ -208,9 +202,7 @@ def _task(request: Request, home: Path) -> Task:
             raise
         raise UsageError(f"at {request.policy.at}: {str(error).replace(str(home), '').lstrip('/')}") from error
     if not path.resolve().is_relative_to(home):
-        raise UsageError(
-            f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"
-        )
+        raise UsageError(f"{path}: the task file lies outside of the project {str(root)!r}; put it inside")
     return task
 
 
@@ -227,13 +219,8 @@ WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @contextmanager
-def _shown(
-    say: Callable[[str], None], gates: Sequence[Gate], before: Report | None, *, quiet: bool = False
-) -> Iterator[Progress]:
-    """Show each step: on a terminal in a live line, elsewhere at the start, gate by gate and now and then; or nothing.
-
-    `before` is the report of the last run, for what it took.
-    """
+def _shown(say: Say, gates: Sequence[Gate], before: Report | None, *, quiet: bool = False) -> Iterator[Progress]:
+    """Show each step: live on a terminal, elsewhere now and then; `before` is the last run, for what it took."""
     if quiet:
         yield Progress(step=lambda *_: None, ended=lambda _: None)
         return

@@ -1,7 +1,4 @@
-"""What `gates trace` does: the traceability matrix, read from task files, tests and implementation alone.
-
-Nothing is run. Criteria with their code and tests, tests and code without a criterion, and the gaps between them.
-"""
+"""What `gates trace` does: read criteria with their code and tests, what has none, and the gaps, and run nothing."""
 
 import ast
 from collections import Counter, defaultdict
@@ -97,7 +94,7 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
     gaps = [*_loose_names(tasks, project), *(gap for _, gaps in traced for gap in gaps)]
     bound = {test.id for row in rows for test in row.tests}
     matrix = Matrix(
-        tasks=tuple(TaskIdentity(id=t.id, title=t.title, path=t.path, digest=t.digest) for t in tasks),
+        tasks=tuple(task.identity for task in tasks),
         rows=rows,
         gaps=(*gaps, *_loose_markers(tests, criteria), *dict.fromkeys([*unread, *more])),
         loose_tests=tuple(test for test in tests if test.id not in bound and not test.markers),
@@ -139,7 +136,6 @@ def _place(test: str) -> PurePosixPath:
 def _traced(
     task: Task, resolver: Resolver, by: Mapping[PurePosixPath | str, list[WrittenTest]], sources: Sources
 ) -> Iterator[tuple[Row, list[Gap]]]:
-    """Yield each criterion of a task with its code and its tests, and what it lacks."""
     for criterion in task.criteria:
         name, place = f"{task.id}/{criterion.id}", task.place(criterion)
         found = [*(test for path in criterion.tests for test in by[_place(path)]), *by[name]]
@@ -165,7 +161,6 @@ def _traced(
 
 
 def _code(task: Task, binding: CodeBinding, resolver: Resolver) -> Iterator[tuple[Trace, Gap | None]]:
-    """Yield each place that a binding leads to, and what is wrong with it."""
     name, places, checked = binding.name, list[Location | None](), True
     if binding.rule:
         yield Trace(name=name, outcome=Outcome.UNKNOWN, detail="applied by `gates run`"), None
@@ -187,7 +182,6 @@ def _code(task: Task, binding: CodeBinding, resolver: Resolver) -> Iterator[tupl
 
 
 def _others(task: Task, criterion: Criterion) -> Iterator[Trace]:
-    """Yield what stands for a criterion beside tests."""
     names = [("measure", measure.name) for measure in criterion.measures]
     for part in task.shown_by(criterion):
         call = f"{part.key.replace('_', ' ')}: {getattr(part, 'name', '') or getattr(part, 'call', '')}"
@@ -213,7 +207,6 @@ def _gap(kind: Kind, message: str, fix: str, location: Location | None = None, c
 
 
 def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator[Gap]:
-    """Yield the markers that name no criterion of any task."""
     for test, marker in ((each, marker) for each in tests for marker in each.markers):
         where, such = Location(path=test.location.path, line=marker.line), "the criterion, such as 'T035/AC3'."
         if marker.names is None:

@@ -16,18 +16,14 @@ from gates.model import Finding, TaskIdentity
 from gates.project.policy import judging
 from gates.project.revision import digest_folder, git, observe
 from gates.render import text
-from gates.report import GateReport, Report, reason
+from gates.report import GateReport, Report
 from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.task import Task
 
 
 def perform(folder: Path, project: Project) -> tuple[str, int]:
-    """Judge the evidence in a folder of reports by the task file here; return the summary and the exit code.
-
-    Files of the project that are not those of the run make it inconclusive. Raises `UsageError` where the evidence is
-    not what the run wrote, or says something else than its result.
-    """
+    """Judge the evidence of a folder by the task file here; return summary and exit code; refuse what was altered."""
     report = store.last(folder)
     if report is None:
         raise UsageError(f"{folder}: holds no {store.RESULT}; `gates run TASK` makes one")
@@ -40,10 +36,8 @@ def perform(folder: Path, project: Project) -> tuple[str, int]:
     changed = tuple(pipeline.changed(report.revision, observe(task, context), *_find_others(report, folder, project)))
     again = _judge(report, task, context, evidence, changed)
     if not changed and _says(again) != _says(report):
-        raise UsageError(
-            f"{folder / store.RESULT}: says something else than its evidence ({again.headline}): "
-            "altered, or made against another base or by another version of gates; run the task again"
-        )
+        why = "altered, or made against another base or by another version of gates; run the task again"
+        raise UsageError(f"{folder / store.RESULT}: says something else than its evidence ({again.headline}): {why}")
     return text.summary(again), again.verdict.exit_code
 
 
@@ -66,7 +60,6 @@ def _find_others(report: Report, folder: Path, project: Project) -> tuple[list[s
 
 
 def _read(raw: Path) -> EvidenceSet:
-    """Return the evidence that a run saved, and its reasons for what it did not see."""
     kinds = pipeline.kinds()
     try:
         missing = json.loads((raw / pipeline.MISSING).read_text(encoding="utf-8"))
@@ -84,7 +77,8 @@ def _load_task(was: TaskIdentity, evidence: EvidenceSet, project: Project) -> Ta
         task = spec.load(policy.root / was.path, policy.root)
     if task.digest != was.digest:
         raise UsageError(f"{was.path}: not the task file that {was.id} was judged by; run it again")
-    handed = tuple(one.path for seen in evidence.present() if isinstance(seen, Bundles) for one in seen.handed_in)
+    bundles = evidence.get(Bundles)
+    handed = tuple(one.path for one in bundles.handed_in) if bundles else ()
     return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
 
 
@@ -93,20 +87,12 @@ def _judge(report: Report, task: Task, context: Context, evidence: EvidenceSet, 
     was = {gate.name: gate for gate in report.gates}
     gates = tuple(_judge_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
     during = tuple(finding for finding in report.findings if finding.rule == pipeline.CHANGED)
-    folded = pipeline.fold(
-        task,
-        gates,
-        evidence,
-        findings=(*during, *changed, *pipeline.looked_for(task, context, evidence)),
-        revision=report.revision,
-        environment=report.environment,
-        started_at=report.started_at,
-        duration_s=report.duration_s,
-        files=report.evidence,
-        policy=report.task.policy,
-    )
+    folded = pipeline.fold(task, gates, evidence, (*during, *changed, *pipeline.looked_for(task, context, evidence)))
+    of_the_run = ("task", "revision", "environment", "started_at", "duration_s", "evidence")
+    facts = {name: getattr(report, name) for name in of_the_run}
     saved = f"evidence saved by the run of {report.started_at}"
-    return writable(folded.model_copy(update={"taken": f"{saved}; {report.taken}" if report.taken else saved}))
+    taken = f"{saved}; {report.taken}" if report.taken else saved
+    return writable(folded.model_copy(update={**facts, "taken": taken}))
 
 
 def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
@@ -116,5 +102,5 @@ def _judge_gate(gate: Gate, was: GateReport | None, task: Task, evidence: Eviden
 
 
 def _says(report: Report) -> tuple[object, ...]:
-    findings = [(one.outcome, reason(one)) for gate in report.gates if gate.ran for one in gate.findings]
+    findings = [(one.outcome, str(one)) for gate in report.gates if gate.ran for one in gate.findings]
     return report.verdict.decision, report.score, report.criteria, findings

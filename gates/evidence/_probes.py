@@ -10,7 +10,7 @@ from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
 from gates.child.process import side_by_side
 from gates.config import Context
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
+from gates.model import LEVELS, Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.task.types import Run
@@ -19,7 +19,6 @@ P = TypeVar("P", bound=Run)
 S = TypeVar("S", bound=Model)
 M = TypeVar("M", bound=Model)
 LONGEST = 600
-LAXER = tuple(Level)
 
 
 class Seen(Model):
@@ -72,10 +71,7 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
 
 @dataclass(frozen=True)
 class Aspect(Generic[P, S]):
-    """One thing that is judged of each callable.
-
-    `title` is what is planned for a callable. What has no `level` is only advised, and says nothing of its criteria.
-    """
+    """One thing that is judged of each callable; without a `level` it is only advised, and decides no criterion."""
 
     title: Callable[[P], str]
     judge: Callable[[P, S], Iterable[Said]]
@@ -101,7 +97,7 @@ class ProbeCheck(Generic[P, S]):
 
     name: str
     order: int
-    rule: RuleText
+    rule: str
     evidence: type[Probes[P, S]]
     aspects: Callable[[P], tuple[Aspect[P, S], ...]]
     promise: str
@@ -120,21 +116,10 @@ class ProbeCheck(Generic[P, S]):
 
     def check(self) -> Check:
         """Return the check."""
-        return Check(
-            name=self.name,
-            gate=self.gate,
-            order=self.order,
-            rules=(self.rule,),
-            uses=(self.evidence,),
-            plan=self._plan,
-            judge=self._judge,
-            page=self._page,
-            row=self.row,
-            label=self.label,
-        )
+        parts = self._plan, self._judge, self._page
+        return Check(self.name, self.gate, self.order, (self.evidence,), *parts, row=self.row, label=self.label)
 
     def _binds(self, task: Task, part: P) -> list[Criterion]:
-        """Return the criteria that a callable decides on."""
         return task.criteria_of(part) if any(one.level(part) for one in self.aspects(part)) else []
 
     def _plan(self, task: Task) -> Iterator[Planned]:
@@ -155,13 +140,13 @@ class ProbeCheck(Generic[P, S]):
         not_run = unknown(f"it was not run: {evidence.why_missing(self.evidence)}")
         for i, part in enumerate(getattr(task, self.evidence.key)):
             raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None
-            about = About(rule=self.rule.id, evidence=raw)
+            about = About(rule=self.rule, evidence=raw)
             binding: list[tuple[str, Said]] = []
             for aspect in self.aspects(part):
                 level = aspect.level(part) or Level.ADVISORY
                 for said in map(self._doubted, aspect.judge(part, seen[i]) if i < len(seen) else [not_run]):
                     binding += [(aspect.name, said)] if aspect.level(part) else []
-                    own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LAXER.index)}
+                    own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LEVELS.index)}
                     yield about.says(said, **own, **_words(task, part, said))
             for one in self._binds(task, part):
                 said = self._folded(part, binding)
@@ -204,6 +189,5 @@ class ProbeCheck(Generic[P, S]):
 
 
 def _words(task: Task, part: P, said: Said) -> dict[str, object]:
-    """Return what a finding says of a callable, with its name."""
     message, place = f"{part.name}: {said.message}"[:LONGEST], said.location or task.place(part)
     return {"message": message, "location": place, "subject": f"{part.name} {said.subject}".rstrip()}

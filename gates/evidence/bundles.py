@@ -6,18 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from gates.bundles import (
-    BadBundle,
-    BoundFile,
-    BundledRun,
-    Definition,
-    Origin,
-    contents,
-    decode,
-    definition_of,
-    signed_part,
-    signer_of,
-)
+from gates.bundles import BadBundle, BoundFile, BundledRun, Definition, Origin, definition_of, encode, read, signer_of
 from gates.check import Evidence
 from gates.code.syntax import Unparsed, parse
 from gates.config import Context
@@ -70,23 +59,16 @@ class Bundles(Evidence):
 
 def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) -> HandedIn:
     try:
-        data = contents(context.root / path)
-        bundle = decode(data)
-        signer = signer_of(signed_part(bundle), bundle.signature, context.signers) if context.signers else ""
+        bundle = read(context.root / path)
+        signer = signer_of(bundle, context.signers) if context.signers else ""
     except BadBundle as error:
         return HandedIn(path=path, why=str(error))
     if bundle.task.id != task.id:
         return HandedIn(path=path, why=f"it is evidence of the task {bundle.task.id}, not of {task.id}")
-    kept.write_bytes(data)
+    kept.write_bytes(encode(bundle))
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
-    runs = tuple(
-        SeenRun(
-            run=one.run.model_copy(update=told),
-            measures=one.measures,
-            changed=tuple(_changed(one, task, context.root, now)),
-        )
-        for one in bundle.runs
-    )
+    changed = [(one, tuple(_changed(one, task, context.root, now))) for one in bundle.runs]
+    runs = tuple(SeenRun(run=o.run.model_copy(update=told), measures=o.measures, changed=c) for o, c in changed)
     changes = first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
     return HandedIn(path=path, why=changes, origin=bundle.origin, signer=signer, runs=runs)
 
@@ -176,7 +158,6 @@ def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[
 
 
 def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
-    """Yield the files that a module imports, wherever in it."""
     try:
         tree = parse(path.read_bytes() if path.suffix == ".py" else b"", path.name, "").tree
     except (OSError, Unparsed):

@@ -37,9 +37,8 @@ LONG_S = 60.0
 class Standing:
     """A command that stands for a criterion by itself, and what of the task it is, such as `measurement speed`.
 
-    `measures` tells one of a measurement from an entry point.
-    An `arm` is asked for one step, as when it is measured. `answers` are the measures whose arms must be among the
-    samples that the command writes. `smoke` are the words with which it does less.
+    It `measures`, or is an entry point. An `arm` is asked for one step, as when it is measured. `answers` are the
+    measures whose arms must be among the samples of the command. `smoke` are the words with which it does less.
     """
 
     part: str
@@ -200,10 +199,7 @@ def _tried(
 
 
 def _functions(criterion: Criterion, tree: SourceTree, text_of: Callable[[str], Text]) -> tuple[Functions, str]:
-    """Return the functions of a criterion by file, and why calls may not be seen: a class makes objects without a line.
-
-    There are none where something else than functions is bound to it, too.
-    """
+    """Return the functions of a criterion by file, none where other code is bound, and why calls may be unseen."""
     found, unseen = defaultdict[Text, dict[Function, None]](dict), ""
     for binding in criterion.code:
         own: list[Function] = []

@@ -1,7 +1,4 @@
-"""Measurements: taken once for each device that is asked for, timed by the gate or handed over by a command.
-
-Each attempt is in the ledger from its start.
-"""
+"""Measurements, once for each device asked for, timed by the gate or handed over; each attempt is in the ledger."""
 
 import ast
 import contextlib
@@ -112,11 +109,7 @@ def kept(run: MeasurementRun, path: Path) -> MeasurementRun:
 
 
 def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: Path, way: Take) -> MeasurementRun:
-    """Take a measurement in some way; return it with the earlier attempts.
-
-    It stands in the ledger before its first sample, as if it had been killed; at its end that says how it ended. Of
-    samples that were handed over only what they missed is kept: with the same seeds those of two attempts are the same.
-    """
+    """Take a measurement, and return it with its earlier attempts; the ledger has it as killed until it has ended."""
     ledger = Ledger(root)
     lines, problem = ledger.read()
     earlier = counted([line for line in lines if line.key == key])
@@ -132,6 +125,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
             raise BadSamples(f"{said}: no clock gives the same twice")  # noqa: TRY301
         longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
+        # with the same seeds, the samples of two attempts are the same: of what was handed over only this is kept
         told["missed"] = answers.missed(_applying(measures, samples), run)
         told |= _told_of(run.taken, samples) if run.taken else {}
     except (ArmFailed, BadSamples) as error:
@@ -176,11 +170,7 @@ def _drawn(samples: Samples) -> str:
 
 
 def attempts_key(task: Task, measurement: Measurement, device: str, context: Context) -> str:
-    """Return what the attempts at a measurement are known by: the same code, packages and work on the same machine.
-
-    The code is that of the implementation and of the arms: what only judges it makes no other, nor do limits, budgets,
-    comments and blanks.
-    """
+    """Return what attempts are known by: the meaning of code, packages, work and machine, but no limits or budgets."""
     paths = files_of((*task.implementation, *named_files(task, measurement, context)), context.root)
     code = digest_of([(context.shown(path), _meaning(path)) for path in paths])
     work: dict[str, object] = {"run": measurement.run, "read": measurement.read}
@@ -298,7 +288,5 @@ def _refuse_impossible(samples: Samples, ran_s: float) -> None:
         for arm, values in metric.arms.items() if metric.unit in SECONDS else ():
             longest = max(values) * SECONDS[metric.unit]
             if longest > most_s:
-                raise BadSamples(
-                    f"{name} of {arm!r} has a sample of {longest:.3g} s, and the whole run took {ran_s:.3g} s: "
-                    "it was not measured in it"
-                )
+                took = f"{longest:.3g} s, and the whole run took {ran_s:.3g} s"
+                raise BadSamples(f"{name} of {arm!r} has a sample of {took}: it was not measured in it")

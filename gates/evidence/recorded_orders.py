@@ -42,10 +42,7 @@ COMMON = {"forward", "autocast_enter", "autocast_exit", "update"}  # about no op
 
 
 class RuntimeOrder(Model):
-    """An order that must not happen, or that must where there is what it `needs`; `at` is the event of the fault.
-
-    `asked` are all rules that ask for it, `rule` is the most special of them.
-    """
+    """An order that must not happen, or is `demanded`; `at` is the event of the fault, `asked` are its rules."""
 
     rule: str
     asked: tuple[str, ...] = ()
@@ -120,7 +117,6 @@ def broken_in(events: Sequence[Happened], orders: Iterable[RuntimeOrder], *, who
 def _broken(
     rule: RuntimeOrder, order: Order, places: Sequence[Happened | None], word: Sequence[str], *, whole: bool
 ) -> list[Happened]:
-    """Return the events that break a rule, or none."""
     if not all(set(names) & set(word) for names in rule.needs):
         return []
     match = order.search(word)

@@ -19,17 +19,14 @@ ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
 
 
 class Attempt(Model):
-    """One step of an optimizer, taken or left out (`skipped`), whether it moved a parameter, and what it began with.
-
-    `window` counts the updates of its scaler before it: steps of one window have one loss scale.
-    """
+    """One step of an optimizer, taken or left out (`skipped`), if it moved a parameter, and what it began with."""
 
     location: Location | None = None
     optimizer: int
     scaler: int | None = None
     skipped: bool
     moved: bool
-    window: int | None = None
+    window: int | None = None  # the updates of its scaler before it: steps of one have one loss scale
     lr: tuple[float | None, ...] = ()
     scale: float | None = None
     params: tuple[str, ...] = ()
@@ -92,10 +89,7 @@ class Logged(Model):
 
 
 class Absent(Model):
-    """A device that was asked for and not there: what torch answered, the dtype that autocast was to compute in.
-
-    `ends` says that the run ended by this answer.
-    """
+    """A device that was asked for and not there: what torch answered, and if the run `ends` by it."""
 
     what: str
     location: Location | None = None
@@ -158,15 +152,11 @@ def as_recorded(seen: Probed) -> Recorded:
 
 
 def _known(kind: type[Model], entry: Entry) -> dict[str, Any]:
-    """Return the facts of an entry that a model has."""
     return {name: value for name, value in entry.items() if name in kind.model_fields and value is not None}
 
 
 class StepRecording(Model):
-    """One training step: as it is, and with an overflow in one of its steps, if there is a scaler to handle it.
-
-    `orders` are those that its calls are judged by.
-    """
+    """One training step, as it is and with an overflow where a scaler is to handle it, and the orders of its calls."""
 
     name: str
     plain: Recorded

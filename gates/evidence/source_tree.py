@@ -23,10 +23,7 @@ MAX_SITES = 1000
 
 
 class RuleTrace(Model):
-    """What a code rule found in the implementation, and what it says; a rule that nobody knows says nothing.
-
-    `asked` are the ids and tags by which the task asks for it.
-    """
+    """What a code rule found in the implementation, what it says if it is known, and the ids and tags asking for it."""
 
     rule: str
     sites: tuple[Site, ...] = ()
@@ -101,7 +98,6 @@ def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple
 
 
 def _finding(number: int, text: str) -> Rule:
-    """Return a rule that finds a pattern."""
     words = {"problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": ()}
     form = RuleForm.model_validate({"id": f"pattern-{number}", "severity": Severity.LOW, "pattern": text, **words})
     return Rule(form, "the pattern", own=True)

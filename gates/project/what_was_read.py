@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gates.check import About
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Level, Location, as_rules
+from gates.model import Finding, Level, Location
 from gates.project.files import files_of, is_aside
 from gates.task.task import Task
 from gates.task.yaml_source import meant
@@ -46,13 +46,6 @@ OF_UNREAD = (
     "If it is for a newer Python, let that one run gates."
 )
 PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*)", re.DOTALL)
-
-RULES = as_rules(
-    GT006="The paths of the task lead to files. Each path under 'implementation' and 'tests' must lead to a file. "
-    "Where one does not, nothing was looked at, and the verdict cannot be a pass.",
-    GT007="Every file of the implementation was read. A Python file under 'implementation' that is unparsable, too "
-    "large or not text was read by no check. Leave out what is not meant to be read.",
-)
 
 
 def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:

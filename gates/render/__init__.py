@@ -9,10 +9,7 @@ from gates.report import Report
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name, and the files (name to text) that a report comes to.
-
-    `render` takes the report and the folder of a project's own templates, which need not exist.
-    """
+    """A format: its name, and what renders a report, with a project's own templates if it has some, into files."""
 
     name: str
     render: Callable[[Report, Path | None], dict[str, str]]

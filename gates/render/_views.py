@@ -1,7 +1,4 @@
-"""What a reader asks of a report first: what failed and why, what to do, how each criterion stands.
-
-Findings that one thing explains are told as one cause. Templates may call what has no underscore in front.
-"""
+"""What a reader asks of a report first; templates may call what has no underscore in front."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -9,18 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
-from gates.report import (
-    LACKING,
-    QUANTITY,
-    CriterionReport,
-    GateReport,
-    Report,
-    ScoreLine,
-    Trace,
-    ranked,
-    reason,
-    speaking,
-)
+from gates.report import LACKING, QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, speaking
 from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
@@ -98,10 +84,7 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def deciding(report: Report) -> list[Cause]:
-    """Return the causes that keep this from being a pass, what failed first; what only follows from them is left out.
-
-    Where something stopped a gate that ran, what a gate left open that did not run is none of them.
-    """
+    """Return the causes that keep this from being a pass, failures first, without what only follows from others."""
     stopping = [(gate.ran, f) for gate in report.gates for f in gate.findings if f.blocks or f.leaves_open]
     stopping += [(True, f) for f in report.findings if f.blocks or f.leaves_open]
     seen = [f for ran, f in stopping if ran] or [f for _, f in stopping]
@@ -117,11 +100,7 @@ def weak(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def _key(finding: Finding) -> tuple[object, ...]:
-    """Return what findings of one cause have in common.
-
-    What failed at a line of code is one cause, whoever noticed it, as are the parameter sets of one test. All else is
-    one cause where it was seen in one file of evidence and one thing is to be done about it.
-    """
+    """Return what findings of one cause share: a line that failed, or one thing to do of one file of evidence."""
     outcome, place = finding.outcome, finding.location
     code = place is not None and place.line is not None and not place.path.endswith((".yaml", ".yml"))
     if outcome is Outcome.FAILED and code:
@@ -192,7 +171,7 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
     lacking = [*_lacking(report, gate.findings)]
-    head = next((f.message for f in gate.findings if reason(f) in gate.reasons[:1]), None)
+    head = next((f.message for f in gate.findings if str(f) in gate.reasons[:1]), None)
     for criterion, (worst, *_) in lacking[:GAPS]:
         why = "see the first cause." if worst.message == head else _sentence(worst.message)
         said.append(f"{criterion.id} {criterion.status.value}: {why}")
@@ -255,7 +234,7 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
     if criterion.status is not Status.PASS and criterion.reasons:
         more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
         about = (f for f in report.every_finding if f.criterion == criterion.id and not f.waived)
-        said = next((f.message for f in about if reason(f) == criterion.reasons[0]), criterion.reasons[0])
+        said = next((f.message for f in about if str(f) == criterion.reasons[0]), criterion.reasons[0])
         return f"{said}{more}"
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
     shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])
@@ -282,10 +261,7 @@ def next_step(report: Report) -> tuple[str, str]:
 
 
 def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged.
-
-    What causes explain that a page has `told`, and what only follows from them, is left out.
-    """
+    """Return what was not seen, and why, without what the causes explain that a page has `told`."""
     known = {finding for cause in told for finding in cause.findings}
     rows, unknown = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran], list[Finding]()
     for found in [gate.findings for gate in report.gates if gate.ran]:

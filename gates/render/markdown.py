@@ -1,7 +1,4 @@
-"""Markdown reports, from Jinja2 templates that a project may replace one by one.
-
-Text of the tested project is hostile: nothing in it may become markup where it is rendered.
-"""
+"""Markdown reports of hostile text, from Jinja2 templates that a project may replace one by one."""
 
 import re
 from collections.abc import Iterator
@@ -27,9 +24,7 @@ from gates.words import visible
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
-VIEWS = SimpleNamespace(
-    **{f.__name__: f for f in vars(_views).values() if isfunction(f) and f.__module__ == _views.__name__}
-)
+VIEWS = SimpleNamespace(**{n: f for n, f in vars(_views).items() if isfunction(f) and f.__module__ == _views.__name__})
 SUMMARY = "summary.md.j2"
 WHOLE = ("summary", "audit")
 ANY_GATE = "gate.md.j2"
@@ -64,10 +59,7 @@ def check(templates: Path, draft: Report) -> None:
 
 @contextmanager
 def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]:
-    """Turn what is wrong in a template into one clear line, with the template and the line that is wrong.
-
-    Where the project has templates it is a usage error: one of them is wrong, or lacks what a shipped one needs.
-    """
+    """Turn what is wrong in a template into one line with its place; a usage error where the project has its own."""
     try:
         yield
     except MISTAKES as error:
@@ -117,7 +109,6 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
 
 
 def _groups(gate: GateReport) -> dict[str, list[Finding]]:
-    """Return a gate's findings by outcome, worst first."""
     findings = _views.told_once(ranked(gate.findings))
     groups = {name: [f for f in findings if f.outcome is outcome and not f.waived] for name, outcome in GROUPS.items()}
     return groups | {"waived": [f for f in findings if f.waived]}

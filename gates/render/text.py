@@ -1,22 +1,15 @@
 """The summary for a terminal: verdict, cause and next command in the first lines."""
 
-from pathlib import Path
-
 from gates.render import Format, _views
-from gates.report import GateReport, Report, reason
+from gates.report import GateReport, Report
 from gates.words import counted, visible
 
 
-def render(report: Report, _templates: Path | None) -> dict[str, str]:
-    """Return the summary as plain text, a line for each gate and each criterion."""
-    return {"summary.txt": summary(report)}
-
-
 def summary(report: Report) -> str:
-    """Return the summary."""
+    """Return the summary as plain text, a line for each gate and each criterion."""
     command, purpose = _views.next_step(report)
     task, verdict, score = report.task, report.verdict, report.score
-    causes = [*(reason(cause.first) for cause in _views.deciding(report)), *verdict.reasons]
+    causes = [*(str(cause.first) for cause in _views.deciding(report)), *verdict.reasons]
     ended = f"exit code {verdict.exit_code}, score {score.total}/{score.of}"
     lines = [
         f"{report.headline}  {task.id} {task.title}  ({ended})",
@@ -45,4 +38,4 @@ def _gate(gate: GateReport) -> str:
     return f"stage {gate.stage}  {gate.name:<15} {decision:<14} {gate.score.total:>3}/{gate.score.of:<4} {seen}"
 
 
-FORMAT = Format(name="text", render=render)
+FORMAT = Format(name="text", render=lambda report, _templates: {"summary.txt": summary(report)})

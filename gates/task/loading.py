@@ -98,7 +98,6 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
 
 
 def _twins(task_id: str, files: list[str]) -> str:
-    """Return what to say of several files that have one id."""
     return f"{', '.join(files)}: each has the id {task_id!r}; give each task an id of its own"
 
 

@@ -29,9 +29,7 @@ class Arm(Located):
     @property
     def name(self) -> str:
         """Return what the arm runs, as reports name it."""
-        if self.call:
-            return called(self.call, self.args)
-        return in_shell(self.run or self.time or ())
+        return called(self.call, self.args) if self.call else in_shell(self.run or self.time or ())
 
     @property
     def by_device(self) -> bool:

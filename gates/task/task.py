@@ -12,22 +12,9 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
 from gates.errors import UsageError
-from gates.model import Finding, Level, Location, Outcome, as_rules
+from gates.model import Finding, Level, Location, Outcome, TaskIdentity
 from gates.task.measurement import CodeBinding, Measurement, Waiver
-from gates.task.types import (
-    ArmName,
-    Callable,
-    Command,
-    InsidePath,
-    Json,
-    Located,
-    Metric,
-    Name,
-    OneCall,
-    Part,
-    Seconds,
-    Text,
-)
+from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Name, OneCall, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell, joined
 
@@ -48,7 +35,7 @@ class Measure(Located):
 
     one_of = (KINDS, ("at_least", "at_most", "below"))
     from_: Name = Field(alias="from")
-    of: Metric
+    of: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
     ratio: tuple[ArmName, ArmName] | None = None
     reduction: tuple[ArmName, ArmName] | None = None
     difference: tuple[ArmName, ArmName] | None = None
@@ -91,9 +78,7 @@ class Measure(Located):
         """Return the comparison's sign and its limit."""
         if self.at_least is not None:
             return ">=", self.at_least
-        if self.at_most is not None:
-            return "<=", self.at_most
-        return "<", self.below or 0.0
+        return ("<=", self.at_most) if self.at_most is not None else ("<", self.below or 0.0)
 
     @property
     def name(self) -> str:
@@ -137,9 +122,7 @@ class EntryPoint(Part):
     @property
     def name(self) -> str:
         """Return what the entry point is called in reports: its command, or its call."""
-        if self.call is None:
-            return in_shell(self.run or ())
-        return called(self.call, self.args)
+        return called(self.call, self.args) if self.call else in_shell(self.run or ())
 
 
 class Need(StrEnum):
@@ -192,12 +175,15 @@ class Task(Located):
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
-        for criterion in self.criteria:
-            if criterion.id == criterion_id:
-                return criterion
-        raise UsageError(
-            f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, [c.id for c in self.criteria])}"
-        )
+        known = {criterion.id: criterion for criterion in self.criteria}
+        if criterion_id not in known:
+            raise UsageError(f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, known)}")
+        return known[criterion_id]
+
+    @property
+    def identity(self) -> TaskIdentity:
+        """Return what tells this task from others, and from what its file was before."""
+        return TaskIdentity(id=self.id, title=self.title, path=self.path, digest=self.digest)
 
     def measures_of(self, measurement: str) -> list[Measure]:
         """Return the measures that a measurement is to answer."""
@@ -238,10 +224,9 @@ def _part_of(annotation: object) -> type[Part] | None:
 @cache
 def task_model() -> type[Task]:
     """Return the model of a task file: with a list for each kind of part that a check in `gates/checks/` has."""
-    kinds = [kind for name in registry.parts("gates.checks", "spec") for kind in registry.kinds_in(name, Part)]
-    fields: dict[str, Any] = {
-        kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds if hasattr(kind, "key")
-    }
+    found = [kind for name in registry.parts("gates.checks", "spec") for kind in registry.kinds_in(name, Part)]
+    kinds = [kind for kind in found if hasattr(kind, "key")]
+    fields: dict[str, Any] = {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds}
     return create_model("Task", __base__=Task, __doc__=Task.__doc__, **fields)
 
 
@@ -250,12 +235,6 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
     names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
     return joined(names)
-
-
-(NOT_ASKED_FOR,) = as_rules(
-    GT003="Every criterion was asked for. A run of one criterion (--only) says nothing of the others, nor of the "
-    "tests and entry points that it leaves out. They stay unknown.",
-)
 
 
 @dataclass(frozen=True)
@@ -269,9 +248,8 @@ class Selection:
     @property
     def partial(self) -> str:
         """Return what alone was asked for, in words; empty where it was the whole task."""
-        return " and ".join(
-            part for part in (", ".join(self.only), f"gate {', '.join(self.gates)}" if self.gates else "") if part
-        )
+        gates = f"gate {', '.join(self.gates)}" if self.gates else ""
+        return " and ".join(filter(None, [", ".join(self.only), gates]))
 
 
 def narrowed(task: Task, *only: str | None) -> Task:

@@ -22,7 +22,6 @@ Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$"
 InsidePath = Annotated[str, AfterValidator(_inside)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 ArmName = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=200)]
-Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]
 Command = Annotated[tuple[Text, ...], Field(min_length=1)]
 Callable = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
 Distance = Annotated[float, Field(ge=0)]

@@ -150,9 +150,8 @@ def text_of(path: Path, shown_as: str, most: int) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        raise UsageError(
-            f"{shown_as}:{line}:{column}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from error
+        byte = f"byte 0x{raw[error.start]:02x}"
+        raise UsageError(f"{shown_as}:{line}:{column}: {byte} is not UTF-8; save the file as UTF-8") from error
 
 
 def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
@@ -195,9 +194,7 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
     if isinstance(node, yaml.ScalarNode):
         if node.style:
             return str(node.value)
-        if node.value in {"", "~", "null"}:
-            return None
-        return Plain(node.value)
+        return None if node.value in {"", "~", "null"} else Plain(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*key, i), document, problems) for i, item in enumerate(node.value)]
     result = Table()

@@ -47,7 +47,7 @@ def a_report(task: Task, seen: EvidenceSet) -> Report:
         task, seen, revision=Revision(commit="c" * 40, dirty=True, digest="b" * 64, files=(digest,)),
         environment={"gates": "0.1.0", "platform": "a platform", "processor": "a processor"},
         started_at="2026-01-02T03:04:05Z", duration_s=12.5,
-        files=(FileDigest(path="pytest/run.stdout.txt", sha256="e" * 64, bytes=321),),
+        evidence=(FileDigest(path="pytest/run.stdout.txt", sha256="e" * 64, bytes=321),),
     )  # fmt: skip
 
 

@@ -144,9 +144,9 @@ def test_bundle_is_not_taken_for_a_limit_that_it_was_not_made_for() -> None:
 
 def test_run_of_another_machine_counts_for_any_device_too() -> None:
     task = a_cuda_task(criteria=[a_criterion(id="AC2", tests=[], measures=[a_measure(on="any")])])
-    slow = evidence(measured(samples()), *with_bundles(handed(SLOW, task=task)).present()[1:])
+    slow = evidence(measured(samples()), *[*with_bundles(handed(SLOW, task=task)).present.values()][1:])
     assert about(task, slow).outcome is Outcome.FAILED
-    noisy_here = evidence(measured(NOISY), *with_bundles(handed(task=task)).present()[1:])
+    noisy_here = evidence(measured(NOISY), *[*with_bundles(handed(task=task)).present.values()][1:])
     assert about(task, noisy_here).outcome is Outcome.PASSED
 
 

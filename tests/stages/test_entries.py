@@ -5,7 +5,7 @@ from building import a_process, a_record, a_run, a_task, all_evidence, entries, 
 from covering import TEST, a_function, executed
 
 from gates.check import Evidence, EvidenceSet
-from gates.checks.entry_points import EntryPointRuns, EntryRun, describe, judge, why_uncaught
+from gates.checks.entry_points import EntryPointRuns, EntryRun, judge, page, why_uncaught
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location, Outcome, Severity
@@ -75,13 +75,13 @@ def test_crash_of_a_call_names_exception_place_arguments_and_reason() -> None:
 
 
 def test_crash_has_a_section_of_its_own() -> None:
-    _, section = describe(CALLING, crashed())
+    _, section = page(CALLING, crashed())
     assert section.text == "pkg.core:double({\"a\": 1}): KeyError: 'train_data'"
 
 
 def test_returned_value_is_shown() -> None:
     run = EntryRun(index=0, name="x", process=a_process(), returned="42")
-    section, *_ = describe(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
+    section, *_ = page(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
     assert section.rows == (("exit code 0", "42", "1.00", "x"),)
 
 

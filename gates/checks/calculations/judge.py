@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, Self, TypeAlias
@@ -18,7 +17,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, as_rules
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import counted, visible
@@ -120,16 +119,9 @@ def _untold(call: Asked, seen: Probed) -> Asked:
     return {"id": call["id"], "ended": "not run", "problem": why, "importing": own}
 
 
+TABLES = {"BL008": ("Calculations", "Correct", "Formula"), "BL009": ("Edge Cases", "Handled", "Case")}
 LABELS = {"BL008": "calculation", "BL009": "edge case"}
 SAID = {Outcome.PASSED: "yes", Outcome.FAILED: "NO", Outcome.UNKNOWN: "not seen"}
-RULES = as_rules(
-    BL008="Calculations give the stated results. Each row of a table is called twice, in its own process. It must "
-    "return what the task expects, within the tolerance. What was not seen is unknown.",
-    BL009="Edge cases come out as stated. Each edge case is one call. It must return what is expected, stay finite, "
-    "warn, or raise the named exception. A call past its time limit is unknown.",
-    BL018="Calculations run the code of their criterion. Calculations that stand alone for a criterion must call one "
-    "of its functions. Where no call was seen to, the criterion is unknown.",
-)
 
 
 Rows = list[tuple[Said, CallRun | None]]  # what is said of each call, whose subject is the input
@@ -159,17 +151,14 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show every call with its input, what was expected and what came of it."""
-    for rule, title, columns in (
-        ("BL008", "Calculations", ("Correct", "Formula", "Input", "Expected", "Actual")),
-        ("BL009", "Edge Cases", ("Handled", "Case", "Input", "Expected", "Actual")),
-    ):
+    for rule, (title, *first) in TABLES.items():
         rows = [(one.name, s) for one in tried(task) if one.rule == rule for s, _ in _rows(task, one, evidence)]
         if rows:
             good = sum(said.outcome is Outcome.PASSED for _, said in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
             text = f"{good} of {len(rows)} as stated.{missing}"
             cells = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in rows)
-            yield Section(title=title, text=text, columns=columns, rows=tuple(cells))
+            yield Section(title=title, text=text, columns=(*first, "Input", "Expected", "Actual"), rows=tuple(cells))
 
 
 def _checks(task: Task, one: Tried) -> Iterator[tuple[str, str | None, Level]]:
@@ -215,9 +204,9 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
 def _astray(one: Tried, criterion: Criterion) -> Said:
     names = ", ".join(binding.name for binding in criterion.code)
     message = f"What verifies {criterion.id} does not run its code: {one.part.call} did not call {names}."
-    said = Said(Outcome.UNKNOWN, message, "its code is not run", None, "something that runs its code")
     fix = f"Trace {criterion.id} to the code that is called, or call that code."
-    return replace(said, subject=f"code of {criterion.id}", remediation=fix)
+    about = ("its code is not run", None, "something that runs its code", "", fix, f"code of {criterion.id}")
+    return Said(Outcome.UNKNOWN, message, *about)
 
 
 SHOWN = 3
@@ -225,7 +214,6 @@ Judged = tuple[Outcome, str, str]  # what came of a call, and that in words
 
 
 def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> Rows:
-    """Judge each call of a calculation or an edge case."""
     seen, why = evidence.get(Calculations), evidence.why_missing(Calculations)
     is_edge = isinstance(one.part, EdgeCase)
     rows = []
@@ -295,7 +283,6 @@ def _twice(case: Case, run: CallRun, again: CallRun, made: CallRun | None) -> Ju
 
 
 def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
-    """Yield what a returned value is not."""
     if case.raises:
         yield f"expected {_wanted(case, None)}"
     if case.returns:
@@ -315,7 +302,6 @@ def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
 
 
 def _wanted(case: Case, made: CallRun | None) -> str:
-    """Return what must come of a case, in words."""
     says = f" with {case.says!r}" if case.says else ""
     if case.raises:
         return f"{case.raises}{says}" + (f" and the warning {case.warns}" if case.warns else "")
@@ -348,4 +334,4 @@ def _as_text(value: JsonValue) -> str:
     return visible(" ".join(shown(value).split()))
 
 
-CHECK = Check("calculations", "business-logic", 70, RULES, (Calculations,), plan, judge, page, row=Row.TEST)
+CHECK = Check("calculations", "business-logic", 70, (Calculations,), plan, judge, page, row=Row.TEST)

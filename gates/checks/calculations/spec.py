@@ -53,9 +53,7 @@ class Case(Located):
         if self.raises and (self.returns or self.finite):
             raise ValueError("a call that raises returns nothing: expected either 'raises' or 'expected' and 'finite'")
         if self.raises in ANY_ERROR:
-            raise ValueError(
-                f"'raises: {self.raises}' is true of every error, a mistake in the code with them: name one"
-            )
+            raise ValueError(f"'raises: {self.raises}' is true of every error, mistakes in the code too: name one")
         if self.says and not (self.raises or self.warns):
             raise ValueError("'says' goes with 'raises' or 'warns'")
         if (self.tolerance is not None or self.relative is not None) and not self.returns:
@@ -64,11 +62,8 @@ class Case(Located):
 
     def takes_zero(self) -> bool:
         """Return whether 0 lies within the tolerance of all numbers that are expected."""
-        numbers = [*_numbers(self.expected)]
-        return bool(numbers) and all(
-            abs(number) <= (self.tolerance or 0.0) or (number != 0 and (self.relative or 0.0) >= 1)
-            for number in numbers
-        )
+        numbers, wide = [*_numbers(self.expected)], (self.relative or 0.0) >= 1
+        return bool(numbers) and all(abs(n) <= (self.tolerance or 0.0) or (n != 0 and wide) for n in numbers)
 
 
 class Called(Part):

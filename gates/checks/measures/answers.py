@@ -49,10 +49,7 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[Answered]:
 
 
 def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
-    """Return what a measure against the base is answered by itself.
-
-    Where there is nothing to compare, one that equal sides meet asks for nothing; one that promises a gain stays open.
-    """
+    """Answer a measure against the base; where nothing is compared, one that equal sides meet asks for nothing."""
     seen = evidence.get(Regressions)
     if seen is None:
         return Answer(Outcome.UNKNOWN, None, problem=evidence.why_missing(Regressions))
@@ -80,10 +77,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:
-    """Fold what several machines say, whatever their order: one failure fails; others share the error.
-
-    The samples of two runs are never put together, and the same run twice is no more than once.
-    """
+    """Fold what several machines say: one failure fails, others share the error; samples are never put together."""
     order = (Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE)
     seen_on = [(got, got.run.samples.device.type) for got in told if got.run and got.run.samples]
     told = sorted((got for got, device in seen_on if measure.on in {"any", device}), key=_place, reverse=True)
@@ -94,13 +88,11 @@ def _merged(measure: Measure, told: list[Answer]) -> Answer:
 
 
 def _place(got: Answer) -> tuple[str, str]:
-    """Return where an answer is from, and what was seen there."""
     assert got.run is not None
     return got.run.elsewhere, got.run.model_dump_json(include={"samples", "taken", "earlier", "ledger_problem"})
 
 
 def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | None, str]:
-    """Return the run whose device fits the measure, or the reason why there is none."""
     measurements = evidence.get(Measurements)
     if measurements is None:
         return None, evidence.why_missing(Measurements)
@@ -118,10 +110,7 @@ def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tupl
 
 
 def why_silent(run: SeenRun, measure: Measure) -> str | None:
-    """Return why a run does not answer a measure, nothing where it does, and `None` where it is of another one.
-
-    It is of the same one where the measurement and the kind of device are: only the samples' own kind counts.
-    """
+    """Return why a run does not answer a measure, nothing where it does, `None` where it is of another."""
     samples = run.run.samples
     if run.run.id != measure.from_ or samples is None or measure.on not in {"any", samples.device.type}:
         return None

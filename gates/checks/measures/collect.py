@@ -24,7 +24,6 @@ from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure, Task
-from gates.words import printable
 
 METHOD = "gates.regression/2"
 FOLDER = "regressions"
@@ -72,11 +71,7 @@ class Sides:
 
 
 def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
-    """Raise `ArmFailed` where an arm of the baseline runs although the implementation in its folder only raises.
-
-    Then it uses other code, such as that of a project which is installed, and two equal numbers would prove nothing.
-    The candidate is started in the same way. A command that names a file of the folder which is no Python runs that.
-    """
+    """Raise `ArmFailed` where an arm of the baseline runs although its code only raises: it uses other code."""
     words = [word for word in arm.run or arm.time or () if not word.startswith("/")]
     if any((sides.tree / word).is_file() and not word.endswith(".py") for word in words):
         return
@@ -110,18 +105,13 @@ def _raising(sides: Sides) -> Iterator[None]:
 
 
 class Regressions(Evidence):
-    """Every comparison with the baseline: which revision that is, what differs from it, and what was measured.
-
-    `code` is the digest of its implementation, by which attempts are known, and `is_new` whether it has none. `problem`
-    is why nothing could be measured; `lent` are the benchmark's own files, which both sides ran. The id of a run names
-    the measurement and the arm.
-    """
+    """Every comparison with the baseline: its revision, what differs, what the benchmark `lent` it, and the runs."""
 
     base: str
     commit: str
     changed: tuple[str, ...]
-    code: str = ""
-    is_new: bool = False
+    code: str = ""  # the digest of its implementation, by which attempts are known
+    is_new: bool = False  # it has none
     lent: tuple[str, ...] = ()
     problem: str = ""
     runs: tuple[MeasurementRun, ...] = ()
@@ -160,11 +150,9 @@ class Regressions(Evidence):
         idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
         return cls(
             how=f"git, and workers in the files of {commit[:12]} and in the work tree, in turn",
-            base=printable(name),
+            base=name,
             commit=commit,
-            changed=tuple(
-                printable(p) for p in sorted(p for p in differing if p not in idle or is_among(p, task.implementation))
-            ),
+            changed=tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation))),
             code=digest_of(code),
             is_new=not code,
         )
@@ -177,7 +165,6 @@ class Regressions(Evidence):
 
 
 def _measured(seen: Regressions, task: Task, history: History, context: Context, tree: Path) -> dict[str, object]:
-    """Return what measuring gives: the runs, or why there are none."""
     own = context.folder(FOLDER)
     sides = Sides(task, own, tree / history.prefix)
     groups: dict[tuple[str, str, str], list[Measure]] = {}
@@ -195,7 +182,7 @@ def _measured(seen: Regressions, task: Task, history: History, context: Context,
     runs = tuple(_run(sides, *way, measures, seen.code) for way, measures in zip(ways, groups.values(), strict=True))
     where = ("on", seen.commit[:12], "and", "here")
     commands = tuple(run.recorded(f"{run.id} against the base", (run.id, *where)) for run in runs)
-    return {"runs": runs, "lent": tuple(map(printable, lent)), "commands": commands}
+    return {"runs": runs, "lent": lent, "commands": commands}
 
 
 def _alone(measurement: Measurement, arm: str) -> Measurement:
@@ -203,7 +190,6 @@ def _alone(measurement: Measurement, arm: str) -> Measurement:
 
 
 def _build(words: Sequence[str], sides: Sides, log: Path) -> None:
-    """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
     context = sides.context
     argv = context.argv(words, root=str(context.root))
     try:
@@ -216,10 +202,7 @@ def _build(words: Sequence[str], sides: Sides, log: Path) -> None:
 
 
 def _lend(measurement: Measurement, sides: Sides) -> Iterator[str]:
-    """Put the benchmark's own files of here into the baseline, so that both sides run the same; yield their paths.
-
-    What belongs to the implementation stays as it was: that is what is compared.
-    """
+    """Put the benchmark's own files of here, and none of the implementation, into the baseline; yield their paths."""
     for path in named_files(sides.task, measurement, sides.context):
         if not is_among(path, sides.task.implementation):
             shutil.copy(sides.context.root / path, placed(sides.tree, path))

@@ -12,7 +12,7 @@ from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, NotEnough, pairs_needed, values_of
 from gates.measuring.taken import MeasurementRun, Taken
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity, as_rules
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
 from gates.words import counted, first_of, in_shell, sparkline
@@ -28,20 +28,6 @@ UNASKED = "no measure asks for what it holds; those that it was made for were ch
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
-(BUNDLES,) = as_rules(
-    PF008="Evidence from elsewhere is intact and current. A bundle that was altered, unsigned where asked, or of "
-    "another task is refused: no pass. One whose files, measurement or limits changed is stale, and answers nothing.",
-)
-RULES = as_rules(
-    PF001="A target is met by its interval. The number comes from raw samples on the device that the criterion asks "
-    "for. It passes when the whole interval meets the target, and fails when the whole interval misses it.",
-    PF002="The machine was fit to measure. While the gate measured, the machine was not disturbed, two copies of one "
-    "arm agreed, and arms returned the same where asked. Otherwise no interval decides.",
-    PF003="Every attempt counts. Each measurement of the same code on one machine goes into a ledger. All attempts "
-    "share one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
-)
-
-
 def plan(task: Task) -> Iterator[Planned]:
     """Plan one check for each measure of each criterion."""
     for criterion, i, measure in targets_of(task):
@@ -50,10 +36,7 @@ def plan(task: Task) -> Iterator[Planned]:
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU.
-
-    A ratio that is far above its target is asked about: that decides nothing, as real gains can be large.
-    """
+    """Compare each target with its interval; of a ratio far above its target it is asked why, which decides nothing."""
     for criterion, i, measure, got in answers_of(task, evidence):
         level, (sign, limit) = level_of(criterion, measure), measure.bound
         about = About(rule=got.rule, check=_check(criterion, i), criterion=criterion.id, level=level)
@@ -114,9 +97,7 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
 
 def _command(task: Task, measure: Measure) -> str:
     """Return what would settle a measure: for a device that is not here, a bundle of all that is asked of it there."""
-    if measure.on in {"any", "cpu"}:
-        return f"gates run {task.id}"
-    return f"gates measure {task.id} --on {measure.on}"
+    return f"gates run {task.id}" if measure.on in {"any", "cpu"} else f"gates measure {task.id} --on {measure.on}"
 
 
 def _needed(measure: Measure, got: Answer) -> str:
@@ -294,16 +275,14 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
         yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
-    yield (
-        "Decides by",
-        {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
-    )
+    either = "wall time, or CPU time where the wall clock was disturbed"
+    yield "Decides by", either if taken.clock == "either" else f"{taken.clock} time"
     left_out = sum(bool(attempt.unfit) for attempt in run.earlier)
     count = f"; the pairs of all earlier ones count, save for {left_out} that did not end or had an unfit machine"
     yield "Attempt", f"{len(run.earlier) + 1}{count if run.earlier else ''}"
 
 
-TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
+TARGETS = Check("targets", NAME, 10, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 BASE = Check("base", NAME, 60, uses=(Regressions,), page=against_base)
-HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
+HANDED_IN = Check("bundles", NAME, 80, (Bundles,), plan_bundles, judge_bundles)
 MACHINE = Check("machine", NAME, 90, page=describe_machine)

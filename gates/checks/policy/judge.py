@@ -1,7 +1,4 @@
-"""What the change made lower of what it is judged by: what was is listed, with both sides.
-
-The bar of today beside that of the base: task file, settings, tests, rules, workflows and templates.
-"""
+"""What the change made lower of what it is judged by: task file, settings, tests, rules, workflows and templates."""
 
 import ast
 import json
@@ -20,7 +17,7 @@ from gates.checks.policy.moves import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import followed
-from gates.model import Basis, Finding, Level, Location, Planned, Severity, as_rules
+from gates.model import Basis, Finding, Level, Location, Planned, Severity
 from gates.project.files import is_code, is_under
 from gates.project.history import TwoStates
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
@@ -43,10 +40,7 @@ class Mode(StrEnum):
 
 
 class Goalposts(Evidence):
-    """What was made lower since the base: its name, the merge base's commit, the moves, and what was not compared.
-
-    `by_base` says whether the base judges in the place of the change (`--policy-from`).
-    """
+    """What was made lower since the base, and what was not compared; `by_base` under `--policy-from`."""
 
     base: str
     commit: str
@@ -167,10 +161,6 @@ def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
 
 OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 
-RULES = as_rules(
-    BL011="The change does not weaken the gate. A limit, level or binding lower than at the merge base stops the "
-    "change, unless --policy-from judges it. Tests and settings are listed; --goalposts all stops weaker ones.",
-)
 ABOUT = About(rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
 
 
@@ -218,4 +208,4 @@ def stops(move: Move, seen: Goalposts) -> bool:
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 
 
-CHECK = Check("policy", "business-logic", 120, RULES, (Goalposts,), plan, judge, basis=Basis.DECLARED)
+CHECK = Check("policy", "business-logic", 120, (Goalposts,), plan, judge, basis=Basis.DECLARED)

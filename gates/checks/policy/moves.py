@@ -1,8 +1,4 @@
-"""Two states of a task, its tests and settings: what asks for less than it did, or is gone, as moves of the bar.
-
-The walk over a task knows the model's fields and not their number: what a task can say is compared as soon as the model
-has it.
-"""
+"""Two states of a task, its tests and settings: what asks for less, or is gone. The model's fields lead the walk."""
 
 import ast
 import configparser
@@ -13,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gates.code.syntax import parsed_definitions
 from gates.evidence.tests.test_records import found_again, written_tests
-from gates.model import Level, Location, Model
+from gates.model import LEVELS, Level, Location, Model
 from gates.project.files import is_under
 from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
@@ -112,10 +108,7 @@ Table = dict[str, Any]
 
 
 def compare_settings(before: Files, after: Files, unread: list[str]) -> Iterator[Move]:
-    """Yield each setting of what is seen of the tests and lets them pass that is another now, file by file.
-
-    A file of settings that cannot be read is added to `unread`.
-    """
+    """Yield each setting that lets tests pass and is another now; files that cannot be read are added to `unread`."""
     for path in WATCHED:
         sides: list[Table | None] = []
         for when, files in (("at the base", before), ("now", after)):
@@ -166,7 +159,6 @@ def _flattened(table: Table, prefix: str) -> Iterator[tuple[str, Table]]:
 
 
 def _shown_value(value: object) -> str:
-    """Return a value as one line, whichever way its file writes it."""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     return " ".join(text.lower().split() if isinstance(value, bool) else text.split())
 
@@ -179,7 +171,6 @@ DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a valu
 PATHS = {"implementation", "tests"}
 SETS = {"criteria", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
-LEVELS = tuple(Level)
 
 
 class Where(NamedTuple):
@@ -239,10 +230,7 @@ def _uses(old: Sequence[Model], kept: Sequence[Model], new: Sequence[Model], whe
 
 
 def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, object, object]:
-    """Return what it means that a value of a key became another, how that is called, and both sides.
-
-    A limit that is gone asks for nothing, a tolerance that is new allows something.
-    """
+    """Return what it means that a value of a key became another, how that is called, and both sides."""
     if key == "level":
         was, is_ = Level(str(old or Level.MUST)), Level(str(new or Level.MUST))
         return Part.BAR if LEVELS.index(is_) > LEVELS.index(was) else None, key, was, is_
@@ -257,7 +245,7 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
         if isinstance(old, int | float) and isinstance(new, int | float):
             less = new < old if key.endswith(AT_LEAST) else new > old
             return Part.BAR if less else None, key, old, new
-        lower = (old is None) == (key in TOLERANCES)
+        lower = (old is None) == (key in TOLERANCES)  # no limit asks for nothing, a tolerance allows something
         return Part.BAR if lower else None, key, "exact" if old is None else old, "removed" if new is None else new
     if key in DEMANDS:
         return Part.CHANGED if new else Part.BAR, key, old, new or "removed"
@@ -275,7 +263,6 @@ def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where) -> It
 
 
 def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where) -> Iterator[Move]:
-    """Match the parts of two lists, compare those that match, and name those that are gone."""
     pairs, lost, gained = _matched(old, new)
     yield from _uses(old, [one for one, _ in pairs], new, where)
     for one, other in pairs:
@@ -285,9 +272,8 @@ def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where) -
             yield inner.move(Part.CHANGED, "id", was, now)
         yield from _models(one, other, inner)
     for i, one in enumerate(lost if key != "waivers" else ()):
-        replaced = i < len(gained) and (
-            key == "code" or (isinstance(one, EntryPoint) and _is_gone(one.run or (), where.gone))
-        )
+        ran_what_is_gone = isinstance(one, EntryPoint) and _is_gone(one.run or (), where.gone)
+        replaced = i < len(gained) and (key == "code" or ran_what_is_gone)
         what = f"{key} {_name(one)}"
         yield where.inside(one, None, "").move(Part.CHANGED if replaced else Part.BAR, what, "asked for", "removed")
     for other in gained:
@@ -331,9 +317,7 @@ def _likeness(item: Model) -> object:
         return item.of, item.kind, item.arms
     if _states_result(item):
         return str(said | {"name": "", "call": ""})
-    if isinstance(item, Criterion):
-        return item.text
-    return None
+    return item.text if isinstance(item, Criterion) else None
 
 
 def _name(item: Model) -> str:

@@ -10,7 +10,7 @@ from gates.child.probing import advice_on
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import RAISED, PytestRun
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestOutcome, TestRecord
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, as_rules
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
@@ -25,20 +25,6 @@ RUN_IT = "Run it where it can run."
 COLLECT = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
 NAME = "Let pytest collect it, or give it a name that is no test's."
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
-RULES = as_rules(
-    EX001="The test run can be believed. Every planned test has an end, and process status, plugin, JSON and JUnit "
-    "agree. A crash or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
-    EX002="Every test that ran passed. A failed or broken test fails. Where no test passed, or the run cannot be "
-    "believed, it is unknown.",
-    EX003="No test was left out. Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
-    "nothing, count for no criterion, and cost score. Alone they do not block.",
-    EX005="Public code is executed by a test. A public function of the implementation that no test executed is "
-    "listed. Where tests started other processes, it is unknown. It costs score and never blocks.",
-    EX013="Tests read what the commit has. Tests read a file beside them that is not committed. A fresh checkout of "
-    "the same commit could have another verdict, so the run stays open.",
-    EX011="A test ends the same way each time. A test that ended in two ways fails, with --repeat or where a plugin "
-    "ran it again. The run that passed does not undo the one that failed.",
-)
 
 
 def plan(_task: Task) -> Iterator[Planned]:
@@ -72,7 +58,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _suite(run: PytestRun) -> Iterator[Finding]:
-    """Say whether the run as a whole can be believed."""
     ended, said = run.process, _said(run)
     about = SUITE.but(actual=ended.ended, location=next((t.location for t in run.tests if t.id in run.running), None))
     yield from _collect_errors(run)
@@ -100,7 +85,6 @@ def _suite(run: PytestRun) -> Iterator[Finding]:
 
 
 def _stopped(about: About, run: PytestRun) -> Finding:
-    """Say that a signal or the time limit ended the run, and at what."""
     ended = run.process
     held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
@@ -279,7 +263,6 @@ SLOWEST = 10
 
 
 def _described(run: PytestRun) -> Iterator[Section]:
-    """Tell the run: command, counts, tests by name, slowest tests, warnings."""
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     most = run.process.peak_memory_bytes
     memory = f"{most / 2**20:.0f} MiB (largest process)" if most else "not known"
@@ -307,11 +290,8 @@ def _described(run: PytestRun) -> Iterator[Section]:
             title, columns = f"{outcome.value.capitalize()} Tests ({len(tests)})", ("Test", "Place", "Reason")
             yield Section(title=title, columns=columns, rows=rows)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
-    yield Section(
-        title="Slowest Tests",
-        columns=("Duration (s)", "Test"),
-        rows=tuple((f"{test.duration_s:.2f}", test.id) for test in slowest),
-    )
+    times = tuple((f"{test.duration_s:.2f}", test.id) for test in slowest)
+    yield Section(title="Slowest Tests", columns=("Duration (s)", "Test"), rows=times)
     yield Section(
         title="Warnings",
         text="" if run.warnings else "None.",
@@ -322,16 +302,10 @@ def _described(run: PytestRun) -> Iterator[Section]:
 
 def _certificate(run: PytestRun, memory: str) -> Section:
     """Tell how a run died: what was running, of what, how much memory it held, and where it was."""
-    return Section(
-        title="Death Certificate",
-        facts=(
-            ("Ended", run.process.ended),
-            ("Running", ", ".join(run.running) or "no test"),
-            ("Last seen", run.stage or "never"),
-            ("Peak memory", memory),
-        ),
-        code=run.stack or "No stack was written: SIGKILL and os._exit leave no time for one.",
-    )
+    tests, last = ", ".join(run.running) or "no test", run.stage or "never"
+    facts = (("Ended", run.process.ended), ("Running", tests), ("Last seen", last), ("Peak memory", memory))
+    stack = run.stack or "No stack was written: SIGKILL and os._exit leave no time for one."
+    return Section(title="Death Certificate", facts=facts, code=stack)
 
 
-CHECK = Check("test_run", "execution", 10, RULES, (PytestRun, ExecutedLines), plan, judge, describe)
+CHECK = Check("test_run", "execution", 10, (PytestRun, ExecutedLines), plan, judge, describe)

@@ -4,12 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+
+import yaml
 
 from gates.check import Said
 from gates.evidence.recorded_orders import BACKWARD, ENDS, Happened
 from gates.evidence.recorded_step import Compared, Recorded, StepRecording
-from gates.model import Level, Outcome
+from gates.model import Level, Location, Outcome
 from gates.task.task import Need
 
 HALF = {"float16", "bfloat16"}
@@ -18,7 +21,6 @@ TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
 NEAR = 0.05
 LOST = 0.05
 EVEN = 1e-3
-FULL_WINDOWS = "Divide by the number of backward passes that the window has."
 ONE_MEAN = "1 time the mean"
 Needs = frozenset[Need]
 
@@ -43,6 +45,20 @@ def absent(why: str, *, needed: bool) -> Said:
     fix = "Fix the training step, or take this out of its 'needs'."
     wanted = "what the training step 'needs'"
     return Missing(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
+
+
+@cache
+def _meanings() -> dict[str, dict[str, str]]:
+    meanings: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_bytes())
+    return meanings
+
+
+def fault(name: str, told: str, actual: str, place: Location | None, detail: str = "", **own: object) -> Said:
+    """Say that something is wrong, and what `faults.yaml` says of that; `detail` tells it from others of its name."""
+    about = {"level": Level.MUST, "expected": "", **_meanings()[name], **own}
+    level, expected = Level(str(about["level"])), str(about["expected"])
+    meaning = str(about["impact"]), str(about["fix"])
+    return Said(Outcome.FAILED, told, actual, place, expected, *meaning, f"{name} {detail}".rstrip(), level)
 
 
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
@@ -104,9 +120,7 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     if scaled and not half and products and all(event.whole for event in scaled):
         why = "the forward pass ran outside of autocast"
         told = f"The loss is scaled, but nothing was computed in half precision: {why}."
-        impact = "Mixed precision is not in effect: neither memory nor time is saved."
-        fix = "Compute the forward pass inside torch.amp.autocast(device_type, dtype)."
-        yield Said(Outcome.FAILED, told, shown, where, "matrix products in half precision", impact, fix, "autocast")
+        yield fault("autocast", told, shown, where)
     elif Need.AUTOCAST in needs and not half and all(event.whole for event in backward):
         yield absent("nothing was computed in half precision in this training step", needed=True)
     elif half:
@@ -125,15 +139,10 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     by_hand = any(abs(factor - 1) > NEAR for factor in factors)
     if plain and not scaled and not by_hand and not run.absent:
         told, level = "The loss of a float16 forward pass is not scaled.", Level.MUST if factors else Level.ADVISORY
-        impact = "Small gradients become zero in float16 and are lost."
-        fix = "Scale the loss with torch.amp.GradScaler(device)."
-        about = ("no scaler", plain.location, "a gradient scaler", impact, fix, "unscaled float16", level)
-        yield Said(Outcome.FAILED, told, *about)
+        yield fault("unscaled float16", told, "no scaler", plain.location, level=level)
     if scaled and products["bfloat16"] and not products["float16"]:
         told = "A dynamic scaler is used with bfloat16, which does not need one."
-        impact, fix = "Steps are left out, and read back to the host, for nothing.", "Use the scaler with float16 only."
-        about = ("bfloat16, scaled", scaled[0].location, "no scaler", impact, fix, "scaled bfloat16", Level.ADVISORY)
-        yield Said(Outcome.FAILED, told, *about)
+        yield fault("scaled bfloat16", told, "bfloat16, scaled", scaled[0].location)
 
 
 def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
@@ -153,9 +162,7 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     lost = max(known, key=lambda one: one.lost or 0.0, default=None)
     if lost and (share := lost.lost or 0.0) > LOST:
         told = f"{share:.0%} of the gradients are zero where the reference is not."
-        impact, fix = "They were too small for the precision.", "Scale the loss, or scale it more."
-        about = (f"{share:.0%}", lost.location, f"<= {LOST:.0%}", impact, fix, "lost gradients", Level.ADVISORY)
-        yield Said(Outcome.FAILED, told, *about)
+        yield fault("lost gradients", told, f"{share:.0%}", lost.location, expected=f"<= {LOST:.0%}")
 
 
 def _off_by_two(compared: Sequence[Compared]) -> Iterator[Said]:
@@ -166,13 +173,11 @@ def _off_by_two(compared: Sequence[Compared]) -> Iterator[Said]:
     if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
         times = f"{2**off:g} times"
         told = f"The loss is scaled by hand, and the gradients are {times} those computed in float64"
-        fix = "Divide by the scale that the loss was multiplied with, before it grows."
-        about = (many[0].location, "1 times", "Each step is off by a constant.", fix, "divided by another scale")
-        yield Said(Outcome.FAILED, f"{told} in each of {len(many)} steps.", times, *about)
+        said = f"{told} in each of {len(many)} steps."
+        yield fault("divided by another scale", said, times, many[0].location)
 
 
 def _right(run: Recorded) -> Said:
-    """Say that all gradients that were compared are those of the reference."""
     good = [one for one in run.compared if one.finite]
     worst, first = max(one.error or 0.0 for one in good), good[0]
     within = f"within {worst:.1e} of their length, in {len(good)} steps"
@@ -204,10 +209,7 @@ def _wrong(one: Compared, run: Recorded) -> Said | None:
         elif abs(factor * scale - 1) < NEAR:
             told = f"The gradients are divided by the loss scale {scale:g} once too often when they are {verb}."
         if told:
-            impact = "Each step is too large, or clipped away; or too small, so that the model hardly learns."
-            fix = "Unscale the gradients once, before they are clipped or used."
-            about = (one.location, "1 times", impact, fix, f"scaled gradients {verb}")
-            return Said(Outcome.FAILED, told, actual, *about)
+            return fault("scaled gradients", told, actual, one.location, verb)
     return None
 
 
@@ -243,21 +245,15 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     run = step.plain
     for one in run.spoiled[:1]:
         names = ", ".join(one.names[:3])
-        impact = "What is infinite or NaN once stays so: evaluation and checkpoints are ruined."
-        fix = "Leave out a batch whose forward pass overflows before it reaches statistics, or restore them."
-        told = f"Not finite any more after a step: {names}."
-        yield Said(Outcome.FAILED, told, names, one.location, "finite", impact, fix, "spoiled")
+        yield fault("spoiled", f"Not finite any more after a step: {names}.", names, one.location)
     mixed = any(set(event.products) & HALF or event.scaling for event in run.events)
     params = ", ".join(sorted({name for attempt in run.attempts for name in attempt.params}))
     half = [attempt for attempt in run.attempts if set(attempt.params) & HALF]
     if not params:
         yield absent("no parameter was seen", needed=False)
     elif half:
-        impact = "Small updates are rounded away: a weight does not move once its step is below 2**-9 of it."
-        fix = "Keep the parameters in float32, and let autocast cast them for each forward pass."
         level, told = Level.MUST if mixed else Level.ADVISORY, f"The optimizer steps on parameters in {params}."
-        about = (params, half[0].location, "float32", impact, fix, "half parameters", level)
-        yield Said(Outcome.FAILED, told, *about)
+        yield fault("half parameters", told, params, half[0].location, level=level)
     else:
         place = run.attempts[0].location
         yield Said(Outcome.PASSED, f"The parameters stayed in {params}.", params, place, expected="float32")
@@ -271,9 +267,7 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
         asked = round(1 / one[0].share)
         if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
             told = f"A step on {len(one)} backward passes divides their sum by {asked}."
-            why = ("The step of an incomplete window is too small.", FULL_WINDOWS, "partial window", Level.ADVISORY)
-            times = f"{len(one) / asked:.2g} times the mean"
-            yield Said(Outcome.FAILED, told, times, one[-1].location, "the mean", *why)
+            yield fault("partial window", told, f"{len(one) / asked:.2g} times the mean", one[-1].location)
             return
 
 
@@ -284,10 +278,7 @@ def judge_mean(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     if wrong:
         times = f"{sum(event.share for event in wrong):.3g} times the mean"
         passes = f"{len(wrong)} backward pass{'es' if len(wrong) > 1 else ''}"
-        impact = "The step is too large or too small, as if it had another learning rate."
-        fix = "Call backward once for each batch of a window, on its loss divided by the number of batches."
-        told = f"A step on {passes} uses {times} of their losses."
-        yield Said(Outcome.FAILED, told, times, wrong[-1].location, ONE_MEAN, impact, fix, "mean")
+        yield fault("mean", f"A step on {passes} uses {times} of their losses.", times, wrong[-1].location)
     elif not windows or any(not event.whole for one in windows for event in one):
         yield unseen("what losses are divided by, as no whole graph of a backward pass was read", needed=True)
     else:
@@ -321,9 +312,7 @@ def judge_last_values(run: Recorded) -> Iterator[Said]:
     for name, (value, record) in last.items():
         if value is None:
             told = f"The last value of {name!r} ({record.to}) is not finite."
-            why = ("What is reported says nothing.", "Compute sums and metrics in float32.", f"not finite {name}")
-            about = ("not finite", record.location, "a finite number", *why, Level.SHOULD)
-            yield Said(Outcome.FAILED, told, *about)
+            yield fault("not finite", told, "not finite", record.location, name)
 
 
 def judge_norms(run: Recorded) -> Iterator[Said]:
@@ -338,7 +327,4 @@ def judge_norms(run: Recorded) -> Iterator[Said]:
         runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
         if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < NEAR for want, got in pairs) for pairs in runs):
             told = f"The logged value {name} is the length of the gradients times the loss scale."
-            impact = "The log shows the loss scale, not the gradients."
-            fix, subject = "Unscale the gradients before their norm is taken.", f"scaled norm {name}"
-            about = (first.location, f"{first.length:g}", impact, fix, subject, Level.SHOULD)
-            yield Said(Outcome.FAILED, told, f"{values[0]:g}", *about)
+            yield fault("scaled norm", told, f"{values[0]:g}", first.location, name, expected=f"{first.length:g}")

@@ -4,17 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gates.check import Said
 from gates.checks.training_steps import aspects
-from gates.checks.training_steps.aspects import Missing, absent, columns, hidden, unseen
+from gates.checks.training_steps.aspects import Missing, absent, columns, fault, hidden, unseen
 from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
-from gates.model import Level, Outcome, Row, Severity, as_rules
+from gates.model import Level, Outcome, Row, Severity
 from gates.task.task import Need, TrainingStep
 
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow
-UNCHANGED = "not a bit changes"
-AT_EACH = "the loss scale at each step"
 
 
 def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said]:
@@ -33,19 +31,14 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     crashed = by_itself and run.injected and not run.complete and not run.problem
     if crashed and run.process:
         what = run.error or run.process.last_words
-        told, expected = f"The training step crashes after an overflow: {what}", "the step is left out"
-        impact = "Overflows are normal in float16; this one ends the training."
-        fix = "Fix the branch that handles an overflow, and test it."
-        yield Said(Outcome.FAILED, told, run.process.ended, run.crash, expected, impact, fix, "crash")
+        told = f"The training step crashes after an overflow: {what}"
+        yield fault("crash", told, run.process.ended, run.crash)
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
     missing = len(step.plain.attempts) - len(run.attempts)
     if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
         told = f"After an overflow no step was taken any more, where {missing} follow without one."
-        impact = "One overflow, normal in float16, ends the training without a word."
-        fix = "Clear the gradients of a step that is left out: they stay infinite in the next window."
-        about = (run.overflows[0].location, "training goes on", impact, fix, "training stopped")
-        yield Said(Outcome.FAILED, told, "no step after the overflow", *about)
+        yield fault("training stopped", told, "no step after the overflow", run.overflows[0].location)
     if not run.overflows and not crashed:
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
@@ -62,43 +55,34 @@ def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
             return
         why = "the infinite gradient was made finite, the step was taken"
         told = f"An overflow was hidden from the scaler: {why}, and the loss scale stays at {after:g}."
-        impact = "Each step that overflows moves the model by what is left of its gradients, and the scale never falls."
-        fix = "Leave infinite gradients to scaler.unscale_ and scaler.step, which leave out the step."
-        yield Said(Outcome.FAILED, told, applied, seen.location, UNCHANGED, impact, fix, "overflow hidden")
+        yield fault("overflow hidden", told, applied, seen.location)
         return
     if seen.changed:
         told = f"An overflow was applied: {applied} in a step with an infinite gradient."
-        impact = "One overflow, normal in float16, ruins the model."
-        fix = "Step with scaler.step(optimizer), which leaves out a step with infinite gradients."
-        yield Said(Outcome.FAILED, told, applied, seen.location, UNCHANGED, impact, fix, "overflow applied")
+        yield fault("overflow applied", told, applied, seen.location)
         return
     if names := ", ".join(seen.state_changed):
         told = f"A step with an infinite gradient was left out, but changed the optimizer's {names}."
-        impact, fix = "The next steps are wrong.", "Do not touch the optimizer's state in a step that is left out."
-        yield Said(Outcome.FAILED, told, names, seen.location, UNCHANGED, impact, fix, "moments changed")
+        yield fault("moments changed", told, names, seen.location)
     scale = list(_scale(seen))
     yield from scale
     if not scale and not seen.state_changed:
         fell = seen.scale_before is not None and seen.scale_after is not None and seen.scale_before != seen.scale_after
         lowered = f", and the scale went from {seen.scale_before:g} to {seen.scale_after:g}" if fell else ""
         after_it = f"; {run.steps_after_overflow} more steps followed" if run.steps_after_overflow else ""
-        what = "A step with an infinite gradient was left out: not a bit of the parameters changed"
-        yield Said(Outcome.PASSED, f"{what}{lowered}{after_it}.", "left out", seen.location, expected=UNCHANGED)
+        told = f"A step with an infinite gradient was left out: not a bit of the parameters changed{lowered}{after_it}."
+        yield Said(Outcome.PASSED, told, "left out", seen.location, expected="not a bit changes")
 
 
 def _scale(seen: Overflowed) -> Iterator[Said]:
-    """Judge the scale after an overflow, where one scales."""
     before, after, backoff = seen.scale_before, seen.scale_after, seen.backoff
     if before is None or after is None or backoff is None or backoff >= 1 or before == 1.0:
         return
     expected = max(before * backoff, seen.least or 0.0)
     if abs(after - expected) > NEAR * expected:
         told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
-        impact = "The next step overflows again, and the one after it."
-        fix = "Call scaler.update() after each scaler.step(optimizer), also after one that was left out."
-        level = Level.MUST if after >= before else Level.ADVISORY
-        about = (seen.location, f"{expected:g}", impact, fix, "scale after overflow", level)
-        yield Said(Outcome.FAILED, told, f"{after:g}", *about)
+        own = {"expected": f"{expected:g}", "level": Level.MUST if after >= before else Level.ADVISORY}
+        yield fault("scale after overflow", told, f"{after:g}", seen.location, **own)
 
 
 def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
@@ -112,10 +96,7 @@ def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Sai
     elif skipped.rates_before != skipped.rates_after:
         old, new = skipped.rates_before[0] or 0, skipped.rates_after[0] or 0
         told = f"The learning rate went from {old:g} to {new:g} with a step that was left out."
-        impact = "The schedule runs ahead of the steps that were taken."
-        fix = "Advance the schedule only after a step that was taken: compare the scale before and after update()."
-        about = (skipped.location, f"{old:g}", impact, fix, "schedule", Level.ADVISORY)
-        yield Said(Outcome.FAILED, told, f"{new:g}", *about)
+        yield fault("schedule", told, f"{new:g}", skipped.location, expected=f"{old:g}")
     else:
         told = "The learning rate did not move with a step that was left out."
         yield Said(Outcome.PASSED, told, "not moved", skipped.location, level=Level.ADVISORY)
@@ -159,14 +140,13 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
         shown = ", ".join(sorted(set().union(*names.values()))[:3])
         also = ", also where an overflow lowered it" if len(runs) > 1 else ""
         told = f"The loss scale was logged at each of {steps} steps, as {shown}{also}."
-        yield Said(Outcome.PASSED, told, shown, expected=AT_EACH)
+        yield Said(Outcome.PASSED, told, shown, expected="the loss scale at each step")
     else:
         keys = sorted({name for run in runs for record in run.logged for name in record.values})
         unlogged = next(scaler for scaler in scalers if not names[scaler])
         whose = f" of scaler {unlogged}" if len(scalers) > 1 else ""
         told = f"No logged value is the loss scale{whose} at each step."
-        why = ("A collapsing scale would not be seen.", "Log scaler.get_scale() with each step's other values.")
-        yield Said(Outcome.FAILED, told, f"logged: {', '.join(keys[:8])}", None, AT_EACH, *why, "scale not logged")
+        yield fault("scale not logged", told, f"logged: {', '.join(keys[:8])}", None)
 
 
 def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
@@ -185,12 +165,8 @@ def _names(runs: Sequence[Recorded], scaler: int | None) -> set[str]:
 
 def _used(run: Recorded, scaler: int | None) -> list[float | None]:
     """Return the scales that a scaler stepped with, once for all of the steps between two of its updates."""
-    mine = [attempt for attempt in run.attempts if attempt.scaler == scaler]
-    return [
-        attempt.scale
-        for i, attempt in enumerate(mine)
-        if not i or attempt.window is None or attempt.window != mine[i - 1].window
-    ]
+    own = [attempt for attempt in run.attempts if attempt.scaler == scaler]
+    return [a.scale for i, a in enumerate(own) if not i or a.window is None or a.window != own[i - 1].window]
 
 
 def _is_scale(used: list[float | None], values: list[float | None]) -> bool:
@@ -205,10 +181,6 @@ def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
     return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= scales
 
 
-(RULE,) = as_rules(
-    BL006="Training steps do right while they run. Each training step runs on the CPU and is recorded. Judged are its "
-    "order of calls, dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
-)
 Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]
 Kind = Aspect[TrainingStep, StepRecording]
 
@@ -269,7 +241,7 @@ CHECK = ProbeCheck[TrainingStep, StepRecording](
     name="training_steps",
     gate="business-logic",
     order=80,
-    rule=RULE,
+    rule="BL006",
     evidence=Recording,
     aspects=lambda step: tuple(one for one in ASPECTS if ASKED.get(one.name) in {None, *step.needs}),
     promise="the training step does right",

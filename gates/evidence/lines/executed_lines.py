@@ -145,9 +145,7 @@ class ExecutedLines(Evidence):
             lines[shown] = {line: sets.setdefault(ran[line], len(sets)) for line in sorted(ran) if ran[line]}
         return cls(
             how="coverage, inside of the test run, one context a test",
-            functions=tuple(
-                function for module in modules.values() for function in functions_of(module, lines.get(module.path, {}))
-            ),
+            functions=tuple(f for one in modules.values() for f in functions_of(one, lines.get(one.path, {}))),
             lines=lines,
             contexts=tuple(contexts),
             sets=tuple(f"{sum(bits[name] for name in names):x}" for names in sets),

@@ -89,9 +89,7 @@ class _Block:
             if isinstance(node, ast.ClassDef):
                 alone = sure and not node.bases and not node.keywords
                 yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
-            elif any(_fits(node.name, pattern) for pattern in self._functions) and not any(
-                "fixture" in ast.unparse(decorator) for decorator in node.decorator_list
-            ):
+            elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
                 yield one.model_copy(update={"hidden": sure and again})
 
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
@@ -126,6 +124,10 @@ def _bound(node: ast.stmt) -> list[str]:
 
 def _value(node: ast.stmt) -> ast.expr | None:
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
+
+
+def _is_fixture(node: Function) -> bool:
+    return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _fits(name: str, pattern: str) -> bool:

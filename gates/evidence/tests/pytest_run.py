@@ -32,6 +32,7 @@ FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 JOURNAL = "witness.jsonl"
 MOST_DISTURBED = 20
 PLANNED = ("location", "criteria", "near")  # of a test, whenever it ended
+Journal = tuple[list[Entry], int]
 STACK = 6000  # characters of the last stack that are kept
 
 
@@ -46,11 +47,7 @@ class Repeat(Model):
 
 
 class PytestRun(Evidence):
-    """Everything that the witnesses of one pytest run said, and where they contradict each other.
-
-    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one. `packages` are the
-    modules that were imported from where libraries are installed, in this order.
-    """
+    """What the witnesses of a pytest run said, and where they differ; `taken` are tests that ended so at `taken_at`."""
 
     process: ProcessRun
     tests: tuple[TestRecord, ...]
@@ -70,7 +67,7 @@ class PytestRun(Evidence):
     repeats: tuple[Repeat, ...] = ()
     taken: tuple[str, ...] = ()
     taken_at: str = ""
-    packages: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # imported from where libraries are installed, in this order
 
     def out(self, how: Out) -> list[LeftOut]:
         """Return what was left out in one way."""
@@ -118,10 +115,7 @@ class PytestRun(Evidence):
 
     @classmethod
     def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
-        """Run the tests that an earlier run does not answer for; nothing where there are none, or one of these fails.
-
-        A test that fails alone may need what another one left behind: then all are run.
-        """
+        """Run the tests that no earlier run answers for; `None` where all must run, as where one of them fails."""
         before = earlier.seen.get(cls) if earlier and context.repeat == 1 else None
         if earlier is None or before is None or before.untracked:
             return None
@@ -138,10 +132,7 @@ class PytestRun(Evidence):
 
     @classmethod
     def _undisturbed(cls, first: Self, task: Task, context: Context, folder: Path) -> Self:
-        """Return the first run, or one without a tracer where that alone makes tests fail.
-
-        They fail with it again, and pass without it: tests of recursion limits or of tracers do.
-        """
+        """Return the first run, or one without a tracer where tests fail by that alone, as of recursion limits."""
         failed = tuple(test.id for test in first.tests if test.outcome in BAD)
         if not first.complete or not 0 < len(failed) <= MOST_DISTURBED:
             return first
@@ -172,10 +163,7 @@ class PytestRun(Evidence):
         options: Sequence[str] = (),
         lines: bool = True,
     ) -> Self:
-        """Run the task's tests once, in an order made from a seed if there is one, and read every witness.
-
-        Those that are taken of an earlier run are collected only. Which `lines` they execute need not be noted.
-        """
+        """Run the task's tests once, shuffled by a seed if any, and read each witness; collect taken ones only."""
         plugin = folder / "plugin"
         plugin.mkdir(exist_ok=True)
         (plugin / "gates_probe").symlink_to(HERE)
@@ -202,16 +190,10 @@ class PytestRun(Evidence):
 
     @classmethod
     def read(
-        cls,
-        ended: ProcessRun,
-        folder: Path,
-        answer: tuple[list[Entry], int],
-        context: Context,
-        task: Task,
-        took: Taking | None = None,
+        cls, ended: ProcessRun, folder: Path, journal: Journal, context: Context, task: Task, took: Taking | None = None
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
-        events, foreign = answer
+        events, foreign = journal
         told = records.by_kind(events)
         unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}

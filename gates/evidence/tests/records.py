@@ -14,6 +14,7 @@ from gates.model import Location
 from gates.words import printable
 
 Told = Mapping[str, list[Event]]
+Tests = tuple[TestRecord, ...]
 
 
 def by_kind(events: Iterable[Event]) -> Told:
@@ -64,9 +65,8 @@ def outcome_of(reports: list[Event]) -> TestOutcome:
     if any(r["outcome"] == "skipped" for r in main):
         return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
     calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
-    if not calls:
-        return TestOutcome.NOT_RUN
-    return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
+    passed = TestOutcome.XPASSED if calls and calls[-1]["xfail"] else TestOutcome.PASSED
+    return passed if calls else TestOutcome.NOT_RUN
 
 
 def left_out(told: Told, context: Context) -> Iterator[LeftOut]:
@@ -105,6 +105,7 @@ def _at(context: Context, path: str, line: int) -> Location:
     return Location(path=context.shown(context.root / path), line=line)
 
 
+UNBEGUN = "before pytest was configured, in a plugin or a conftest file"
 STAGES = {
     "start": "between configuring pytest and collecting tests",
     "collecting": "while collecting {id}",
@@ -120,9 +121,7 @@ def stage_of(events: list[Event]) -> str:
     last = next((event for event in reversed(events) if event["event"] in STAGES), None)
     reads = [event for event in events if event["event"] in {"collecting", "collected"}]
     last = reads[-1] if reads and reads[-1]["event"] == "collecting" else last
-    return (
-        STAGES[last["event"]].format(**last) if last else "before pytest was configured, in a plugin or a conftest file"
-    )
+    return STAGES[last["event"]].format(**last) if last else UNBEGUN
 
 
 COMPARED = {"exitcode", "tests", "nodeid", "outcome"}  # the rest of a JSON report is let go while it is read
@@ -135,7 +134,7 @@ WHAT = {
 
 
 def disagreements(
-    ended: ProcessRun, told: Told, tests: tuple[TestRecord, ...], folder: Path, *, asked: tuple[str, ...]
+    ended: ProcessRun, told: Told, tests: Tests, folder: Path, *, asked: tuple[str, ...]
 ) -> Iterator[str]:
     """Name every contradiction between the witnesses of a run that came to its own end."""
     if ended.exit_code not in {0, 1}:
@@ -182,7 +181,7 @@ def _ended(ended: ProcessRun, told: Told) -> Iterator[str]:
         yield "the end of one session was told more than once: a fork of the process went on with it"
 
 
-def _uncalled(told: Told, tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _uncalled(told: Told, tests: Tests) -> Iterator[str]:
     """Name tests that passed though nobody called their function."""
     planned, ran = ({event["id"]: event for event in told[kind]} for kind in ("planned", "ran"))
     for test in tests:
@@ -212,7 +211,7 @@ def _rewritten(told: Told) -> Iterator[str]:
             yield f"{key[0]} raised {errors[0]}, which only its report calls an expected failure"
 
 
-def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _against_json(path: Path, ended: ProcessRun, tests: Tests) -> Iterator[str]:
     try:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         report = json.loads(text, object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k in COMPARED})
@@ -238,7 +237,7 @@ def _broken(outcome: str) -> str:
     return "failed" if outcome == "error" else outcome
 
 
-def _against_junit(path: Path, told: Told, tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _against_junit(path: Path, told: Told, tests: Tests) -> Iterator[str]:
     """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
     cases = bad = 0
     try:
@@ -271,10 +270,8 @@ def rigged(told: Told) -> tuple[str, ...]:
 
 def _contradiction(said: Event) -> str:
     name, called, raised = said["id"], said["outcome"], said["error"]
-    right, ended = (
-        "passed" if name == "passes" else "failed",
-        "failed" if raised else "passed" if said["called"] else "",
-    )
+    right = "passed" if name == "passes" else "failed"
+    ended = "failed" if raised else "passed" if said["called"] else ""
     if ended == "passed" == right or called == ended == right or (not ended and called != "passed"):
         return ""  # a hook of the project may want more of a test than ours has; what nobody called did not pass
     how = {"passed": "ended well", "failed": f"raised {raised}", "": "was never run"}[ended]

@@ -89,10 +89,7 @@ class Out(StrEnum):
 
 
 class LeftOut(Model):
-    """A test that did not run, or a file or class of tests, and why; `criteria` are those that markers give it to.
-
-    What is `doubted` should have run, by all that can be read: no mark expression (`-m`) left it out, say.
-    """
+    """A test, or a file or class of tests, that did not run, and why; what is `doubted` should have run."""
 
     id: str
     location: Location
@@ -124,11 +121,7 @@ class Warned(Model):
 
 
 def followed(task: Task, states: TwoStates, *others: Task) -> Task:
-    """Return the task with its criteria bound to where the change has their code and tests, by what they say or a name.
-
-    The base's test runs against the change as it was, and the one of today must notice faults: neither says too little.
-    Places that `others` name are looked through, too.
-    """
+    """Return the task bound to where the change has its code and tests, by what they say, or a name."""
     named = [path for one in (task, *others) for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
     (found, now), symbols = moved_tests(named, states), moved_symbols(task, states)
     moved = {one: place for one, place in found.items() if one != place}
