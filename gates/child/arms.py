@@ -5,6 +5,7 @@ CUDA in use. Others are started by their command. Orders and answers are lines o
 ended is told on `ends`. Work on a GPU is timed by events of its stream, with one synchronisation a segment.
 """
 
+import atexit
 import gc
 import hashlib
 import importlib
@@ -20,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import as_step, called, cuda_of_project, found, import_from, said, torch_of_project
+from .asking import Unreachable, as_step, called, cuda_of_project, found, import_from, leave, said, torch_of_project
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -60,6 +61,7 @@ def _import(module: str, paths: list[str]) -> None:
         importlib.import_module(module)
     except BaseException:  # noqa: BLE001  # each arm says so for itself
         traceback.print_exc()
+    gc.freeze()  # no fork needs to look for garbage in it, which would copy all of it
 
 
 def alone() -> None:
@@ -93,7 +95,8 @@ def serve(asked: Told, orders_from: int, replies_to: int) -> None:
         for line in os.fdopen(orders_from, encoding="utf-8"):
             order = json.loads(line)
             if order["do"] == "stop":
-                return
+                atexit._run_exitfuncs()  # noqa: SLF001  # no more is owed: to take torch apart takes a second
+                leave()
             say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
     except BaseException as error:  # whatever stops it is told, and then it stops
         traceback.print_exc()

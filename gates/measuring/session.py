@@ -230,7 +230,8 @@ class Session:
         """Take several short pairs in the place of each, as many as the longest step lets there be."""
         if self._device.type != "cpu" or self._asked.pairs < MANY or len(self._plan.names) == 1:
             return  # a level is that of long segments: what comes with each switch is not its own
-        self._split = max(1, min(SPLIT, int(self._segment_s / (LEAST_STEPS * longest_s))))
+        fitting = math.ceil(self._segment_s / (LEAST_STEPS * longest_s))
+        self._split = max(1, min(SPLIT, fitting))
         self._most *= self._split
         self._block *= self._split
 

@@ -68,7 +68,7 @@ def test_one_arm_has_no_other_to_take_turns_with_and_its_pairs_stay_whole(tmp_pa
 
 
 def test_three_arms_are_split_and_end_with_their_budget(tmp_path: Path) -> None:
-    three = {**NAPS, "tf32": {"call": "steps:naps", "args": [0.5]}}
+    three = {**NAPS, "tf32": {"call": "steps:naps", "args": [8]}}  # two steps take less than a segment
     samples, taken = taken_of(tmp_path, three, segment_s=0.030, budget_s=4.0, restarts=2)
     assert (taken.split > 1, taken.ended) == (True, "budget")  # of a busy machine the steps are longer
     assert 6 <= taken.pairs < taken.most
