@@ -1,6 +1,7 @@
 """The process: every way to end has its exit code, and a broken tool never looks like a verdict."""
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -8,7 +9,8 @@ import traceback
 
 from gates.child.guardian import end, interrupted, listen, stop_if_interrupted
 
-USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
+USAGE, TOOL_FAILED, INTERRUPTED, NOT_READ = 2, 4, 130, 141
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def main() -> None:
@@ -18,13 +20,13 @@ def main() -> None:
     atexit.register(gc.freeze)  # the end of the process looks for no garbage among thousands of syntax trees
     try:
         code = _guarded()
-        if sys.stdout:  # there is none where the shell has closed it
-            sys.stdout.flush()
     except BrokenPipeError:
+        code = NOT_READ
+    except OSError:  # stderr, too, is on the disk that is full
         code = TOOL_FAILED
     except KeyboardInterrupt:
         code = _interrupted()
-    if code == TOOL_FAILED and sys.stdout:
+    if code in {TOOL_FAILED, NOT_READ} and sys.stdout:
         # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
@@ -38,9 +40,13 @@ def _guarded() -> int:
         return _interrupted()
     except BrokenPipeError:
         raise
-    except Exception:  # the one place: a bug must not end in exit code 1, which means BLOCK
+    except Exception as error:  # the one place: a bug must not end in exit code 1, which means BLOCK
         if interrupted():
             return _interrupted()
+        if isinstance(error, OSError) and error.errno in FULL:
+            where = error.filename or "what gates prints"
+            print(f"error: {where}: {error.strerror}; this says nothing of the change", file=sys.stderr)
+            return TOOL_FAILED
         traceback.print_exc()
         print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
         return TOOL_FAILED
@@ -65,15 +71,21 @@ def _run() -> int:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
         stop_if_interrupted()
-        error.show()
+        if len(sys.argv) == 1:
+            error.show()  # the help
+        else:
+            about = f" ({context.command_path} --help)" if (context := getattr(error, "ctx", None)) else ""
+            print(f"error: {visible(' '.join(error.format_message().split()))}{about}", file=sys.stderr)
         return USAGE
     except GatesError as error:
         stop_if_interrupted()  # what an interrupt made of the input is not what the input is
         print("\n".join(visible(line) for line in f"error: {error}".splitlines()), file=sys.stderr)
         return error.exit_code
     except SystemExit:  # nothing of ours: so click ends where the reader of stdout has left
-        return TOOL_FAILED
+        return NOT_READ
     stop_if_interrupted()
+    if sys.stdout:  # there is none where the shell has closed it
+        sys.stdout.flush()
     return code
 
 

@@ -12,7 +12,7 @@ from click.decorators import FC
 from click.exceptions import Exit
 
 from gates import __version__
-from gates.words import visible
+from gates.words import did_you_mean, visible
 
 if TYPE_CHECKING:
     from gates.config import Project
@@ -21,7 +21,6 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 MAX_TIMEOUT_S = 7 * 24 * 3600.0
 COLOURS = {"PASS": "green", "BLOCK": "red", "FAIL": "red", "INCONCLUSIVE": "yellow", "PARTIAL": "yellow"}
 VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
-SCHEMAS = ("result", "task", "samples", "bundle")
 
 
 SECONDS = click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S)
@@ -30,15 +29,22 @@ Paths = tuple[Path, ...]
 Names = tuple[str, ...]
 
 
+class Among(click.Choice):  # type: ignore[type-arg]  # older versions of click have none
+    """Names to choose from; a wrong one is answered by what may have been meant."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name that was chosen."""
+        hint = "" if value in self.choices else did_you_mean(value, self.choices)
+        return self.fail(f"{value!r}{hint}", param, ctx) if hint else value
+
+
 def _form(*forms: str) -> Callable[[FC], FC]:
     """Return the option that says how something is written; the first form is the default."""
-    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True)
+    return click.option("--format", "form", type=Among(forms), default=forms[0], show_default=True)
 
 
 timeout_option = click.option("--timeout", type=SECONDS, help="Seconds that each command may take [default: 900].")
-python_option = click.option(
-    "--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one]."
-)
+python_option = click.option("--python", metavar="PATH", help="What runs the project's code [default: this Python].")
 
 
 @click.group(context_settings=CONTEXT)
@@ -47,7 +53,7 @@ def cli() -> None:
     """Decide whether a change may be merged, on evidence that was seen.
 
     Exit codes: 0 PASS, 1 BLOCK, 2 wrong usage or task file, 3 INCONCLUSIVE (required evidence is missing),
-    4 the tool itself failed, 130 interrupted.
+    4 the tool itself failed, 130 interrupted, 141 nobody read the output to its end.
     """
 
 
@@ -66,7 +72,7 @@ def cli() -> None:
 @click.option("--evidence", multiple=True, type=A_PATH, help="Take a bundle, or those of a folder; may be repeated.")
 @click.option("--fresh", is_flag=True, help="Collect all evidence anew, also where nothing has changed since a run.")
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
-@click.option("--goalposts", type=click.Choice(["bar", "all", "list"]), help="What of a lowered bar stops the change.")
+@click.option("--goalposts", type=Among(["bar", "all", "list"]), help="What of a lowered bar stops the change.")
 @click.option("--policy-from", metavar="REF", help="Take task file, waivers, settings, rules and templates from REF.")
 def run(
     timeout: float | None, python: str | None, fail_fast: bool | None, policy_from: str | None, **asked: object
@@ -77,8 +83,7 @@ def run(
 
     own = _project()
     with judging(own.root, own.settings, policy_from) as policy:
-        asked["formats"] = asked["formats"] or ("markdown",)
-        asked["base"] = asked["base"] or policy_from
+        asked |= {"formats": asked["formats"] or ("markdown",), "base": asked["base"] or policy_from}
         asked["project"] = replace(own, settings=policy.settings).running(python, timeout)
         asked["keep_going"] = policy.settings.keep_going if fail_fast is None else not fail_fast
         request = Request.model_validate({"policy": policy, **asked})
@@ -111,7 +116,7 @@ def list_tasks() -> None:
 
     lines, broken = overview(_project())
     _print(lines)
-    _warn(broken)
+    _print((f"error: {each}" for each in broken), err=True)
     raise Exit(2 if broken else 0)
 
 
@@ -131,7 +136,7 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
 
     page, broken, exit_code = perform(_project(), task, form=form, out=out)
     click.echo(page, nl=False)
-    _warn(broken)
+    _print((f"error: {each}" for each in broken), err=True)
     raise Exit(exit_code)
 
 
@@ -158,7 +163,7 @@ def prove(timeout: float | None, python: str | None, budget: float, **asked: obj
 
 @cli.command(short_help="Measure TASK here, into a bundle that counts elsewhere.")
 @click.argument("task")
-@click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]), help="Measure on this device only.")
+@click.option("--on", type=Among(["cpu", "cuda", "rocm", "xpu", "mps"]), help="Measure on this device only.")
 @click.option("--only", metavar="CRITERION", help="Take the measurements of one criterion only.")
 @click.option("--out", type=A_PATH, help="The file to write, or a folder [default: evidence/TASK].")
 @click.option("--by", metavar="NAME", help="Who measured [default: the user and the machine].")
@@ -216,11 +221,12 @@ def explain(subject: str, criterion: str | None, out: Path | None) -> None:
 
 
 @cli.command()
-def rules() -> None:
-    """List the rules of the gates and the code rules, a line each."""
+@click.argument("word", required=False, default="")
+def rules(word: str) -> None:
+    """List the rules of the gates and the code rules, a line each: all, or those with a WORD in their line."""
     from gates.commands.explain import every_rule
 
-    _print(every_rule(_project()))
+    _print(every_rule(_project(), word))
 
 
 @cli.command(short_help="Check a report that somebody else wrote.")
@@ -276,7 +282,7 @@ def diff(before: Path | None, after: Path | None) -> None:
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
-@click.argument("name", type=click.Choice(SCHEMAS))
+@click.argument("name", type=Among(["result", "task", "samples", "bundle"]))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file or a bundle."""
     from gates.commands.explain import schema_of
@@ -292,12 +298,7 @@ def _project() -> "Project":
 
 
 def _say(line: str) -> None:
-    click.echo(visible(line), err=True)
-
-
-def _warn(problems: Iterable[str]) -> None:
-    for problem in problems:
-        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+    _print([line], err=True)
 
 
 def _end(text: str, exit_code: int) -> NoReturn:
@@ -310,6 +311,6 @@ def _coloured(text: str) -> str:
     return VERDICT.sub(lambda found: click.style(found[0], fg=COLOURS[found[0]], bold=True), text)
 
 
-def _print(lines: Iterable[str]) -> None:
+def _print(lines: Iterable[str], *, err: bool = False) -> None:
     for line in lines:
-        click.echo("\n".join(map(visible, line.splitlines())))
+        click.echo("\n".join(map(visible, line.splitlines())), err=err)

@@ -71,22 +71,20 @@ def perform(report: Path, project: Project, *, task: str | None, out: Path | Non
 
     Where a task is named, its tests are run.
     """
-    shown = report.relative_to(project.root) if report.is_relative_to(project.root) else report
+    name = (report.relative_to(project.root) if report.is_relative_to(project.root) else report).as_posix()
     evidence = EvidenceSet(why="" if task else NO_TASK)
     with guarded_folder() as folder:
         if task:
             evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
-    found = audited(text_of(report, shown.as_posix(), MAX_BYTES), Sources(project.root), evidence)
-    rows = [
-        (one.standing.value, f"{shown.as_posix()}:{one.at}", one.text, one.claimed, one.seen) for one in found.claims
-    ]
+    found = audited(text_of(report, name, MAX_BYTES), Sources(project.root), evidence)
+    rows = [(one.standing.value, f"{name}:{one.at}", one.text, one.claimed, one.seen) for one in found.claims]
     if out:
         against = f"the tests of {task}" if task else "itself and the project's files"
-        values = {"shown": shown.as_posix(), "against": against, "said": str(found), "rows": rows}
+        values = {"shown": name, "against": against, "said": str(found), "rows": rows}
         store.write_page(out, page("claims.md.j2", project.root / TEMPLATES, **values))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
-    return "\n".join([f"{shown.as_posix()}: {found}", "", *map(_block, rows), ""]), code
+    return "\n".join([f"{name}: {found}", "", *map(_block, rows), ""]), code
 
 
 def _block(row: Sequence[str]) -> str:

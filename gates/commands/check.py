@@ -68,9 +68,7 @@ def read_sarif(path: Path, base: Path) -> list[str]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise UsageError(
-            f"{path}: expected a SARIF 2.1.0 file with 'runs', found another form ({error!r:.80})"
-        ) from error
+        raise UsageError(f"{path}: expected a SARIF 2.1.0 file with 'runs', found another ({error!r:.80})") from error
 
 
 def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
@@ -78,10 +76,8 @@ def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
     name = unquote(urlsplit(str(place.get("artifactLocation", {}).get("uri", "?"))).path)
     shown = Path(name).relative_to(base).as_posix() if Path(name).is_relative_to(base) else name
     line, tool = place.get("region", {}).get("startLine", 1), run["tool"]["driver"]["name"]
-    message = " ".join(str(result["message"].get("text", "")).split())
-    return printable(
-        f"{shown}:{line}: {result.get('level', 'warning')} {result.get('ruleId', '-')} ({tool}): {message}"
-    )
+    told = f"{result.get('level', 'warning')} {result.get('ruleId', '-')} ({tool}):"
+    return printable(" ".join([f"{shown}:{line}:", told, *str(result["message"].get("text", "")).split()]))
 
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}

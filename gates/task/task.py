@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
-from gates.errors import UsageError
 from gates.model import Finding, Level, Location, Outcome, as_rules
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.types import (
@@ -28,8 +27,7 @@ from gates.task.types import (
     Seconds,
     Text,
 )
-from gates.task.yaml_source import did_you_mean
-from gates.words import called, in_shell, joined
+from gates.words import called, in_shell, joined, one_of
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
@@ -192,12 +190,7 @@ class Task(Located):
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
-        for criterion in self.criteria:
-            if criterion.id == criterion_id:
-                return criterion
-        raise UsageError(
-            f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, [c.id for c in self.criteria])}"
-        )
+        return one_of(criterion_id, {each.id: each for each in self.criteria}, f"{self.id} has no criterion")
 
     def measures_of(self, measurement: str) -> list[Measure]:
         """Return the measures that a measurement is to answer."""
