@@ -28,7 +28,8 @@ SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
 VIEWS = SimpleNamespace(
-    **{f.__name__: f for f in vars(_views).values() if isfunction(f) and f.__module__ == _views.__name__}
+    ROWS=_views.ROWS,
+    **{f.__name__: f for f in vars(_views).values() if isfunction(f) and f.__module__ == _views.__name__},
 )
 SUMMARY = "summary.md.j2"
 WHOLE = ("summary", "audit")

@@ -64,7 +64,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             _message(measure, got),
             _remedy(task, measure, got),
             expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
-            actual=got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else ""),
+            actual=got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else f": {got.problem}"),
             severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
             evidence=got.run.raw if got.run else None,
             command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
@@ -294,10 +294,8 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
         yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
-    yield (
-        "Decides by",
-        {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
-    )
+    either = "wall time, or CPU time where the wall clock was disturbed"
+    yield "Decides by", either if taken.clock == "either" else f"{taken.clock} time"
     left_out = sum(bool(attempt.unfit) for attempt in run.earlier)
     count = f"; the pairs of all earlier ones count, save for {left_out} that did not end or had an unfit machine"
     yield "Attempt", f"{len(run.earlier) + 1}{count if run.earlier else ''}"
