@@ -44,8 +44,8 @@ def _guarded() -> int:
         if interrupted():
             return _interrupted()
         if isinstance(error, OSError) and error.errno in FULL:
-            where = error.filename or "what gates prints"
-            print(f"error: {where}: {error.strerror}; this says nothing of the change", file=sys.stderr)
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"error: {where}{error.strerror}; this says nothing of the change", file=sys.stderr)
             return TOOL_FAILED
         traceback.print_exc()
         print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)

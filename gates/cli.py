@@ -25,8 +25,6 @@ VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
 
 SECONDS = click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S)
 A_PATH, A_FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
-Paths = tuple[Path, ...]
-Names = tuple[str, ...]
 
 
 class Among(click.Choice):  # type: ignore[type-arg]  # older versions of click have none
@@ -186,7 +184,7 @@ def measure(timeout: float | None, python: str | None, **asked: object) -> None:
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
 @_form("text", "json", "sarif")
 @click.option("--sarif", multiple=True, type=A_FILE, help="Show the findings of another linter, too; may be repeated.")
-def check(paths: Paths, rules: Names, form: str, sarif: Paths) -> None:
+def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...]) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.

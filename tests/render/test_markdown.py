@@ -246,7 +246,7 @@ def test_what_is_said_again_of_its_criterion_is_told_once() -> None:
     pages = render(blocking(), None)
     assert len(re.findall(r"^### \d+\. .*EX004", pages["execution.md"], re.MULTILINE)) == 1
     (row,) = [line for line in pages["summary.md"].splitlines() if "pkg/__main__.py:3" in line]
-    assert "| AC1 |" in row
+    assert "| **AC1** `" in row
 
 
 def with_templates(tmp_path: Path, **files: str) -> Path:

@@ -95,7 +95,8 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
     if abs(after - expected) > NEAR * expected:
         told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
         impact = "The next step overflows again, and the one after it."
-        fix = "Call scaler.update() after each scaler.step(optimizer), also after one that was left out."
+        impact = impact if after > expected else "Small gradients vanish in float16 until the scale has grown again."
+        fix = "Call scaler.update() once a step, after scaler.step(optimizer), also where the step was left out."
         level = Level.MUST if after >= before else Level.ADVISORY
         about = (seen.location, f"{expected:g}", impact, fix, "scale after overflow", level)
         yield Said(Outcome.FAILED, told, f"{after:g}", *about)
