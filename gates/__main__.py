@@ -1,14 +1,17 @@
 """The process: every way to end has its exit code, and a broken tool never looks like a verdict."""
 
 import atexit
+import errno
 import gc
 import os
 import sys
 import traceback
+from contextlib import suppress
 
 from gates.child.guardian import end, interrupted, listen, stop_if_interrupted
 
-USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
+USAGE, TOOL_FAILED, INTERRUPTED, NOT_READ = 2, 4, 130, 141
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def main() -> None:
@@ -21,20 +24,25 @@ def main() -> None:
         if sys.stdout:  # there is none where the shell has closed it
             sys.stdout.flush()
     except BrokenPipeError:
-        code = TOOL_FAILED
+        code = NOT_READ
     except KeyboardInterrupt:
         code = _interrupted()
-    except Exception:  # the one place: a bug must not end in exit code 1, which means BLOCK
-        code = _interrupted() if interrupted() else _failed()
-    if code == TOOL_FAILED and sys.stdout:
+    except Exception as error:  # the one place: a bug must not end in exit code 1, which means BLOCK
+        code = _interrupted() if interrupted() else _failed(error)
+    if code in {TOOL_FAILED, NOT_READ} and sys.stdout:
         # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
-def _failed() -> int:
-    traceback.print_exc()
-    print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
+def _failed(error: Exception) -> int:
+    with suppress(OSError):  # stderr, too, may be on the disk that is full
+        if isinstance(error, OSError) and error.errno in FULL:
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"error: {where}{error.strerror}; this says nothing of the change", file=sys.stderr)
+        else:
+            traceback.print_exc()
+            print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
     return TOOL_FAILED
 
 
@@ -57,15 +65,21 @@ def _run() -> int:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
         stop_if_interrupted()
-        error.show()
+        if len(sys.argv) == 1:
+            error.show()  # the help
+        else:
+            about = f" ({context.command_path} --help)" if (context := getattr(error, "ctx", None)) else ""
+            print(f"error: {visible(' '.join(error.format_message().split()))}{about}", file=sys.stderr)
         return USAGE
     except GatesError as error:
         stop_if_interrupted()  # what an interrupt made of the input is not what the input is
         print("\n".join(visible(line) for line in f"error: {error}".splitlines()), file=sys.stderr)
         return error.exit_code
     except SystemExit:  # nothing of ours: so click ends where the reader of stdout has left
-        return TOOL_FAILED
+        return NOT_READ
     stop_if_interrupted()
+    if sys.stdout:  # there is none where the shell has closed it
+        sys.stdout.flush()
     return code
 
 

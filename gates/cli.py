@@ -12,7 +12,7 @@ from click.decorators import FC
 from click.exceptions import Exit
 
 from gates import __version__
-from gates.words import visible
+from gates.words import did_you_mean, visible
 
 if TYPE_CHECKING:
     from gates.config import Project
@@ -26,15 +26,22 @@ SECONDS = click.FloatRange(min=0, min_open=True, max=7 * 24 * 3600.0)
 A_PATH, A_FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
 
 
+class Among(click.Choice):  # type: ignore[type-arg]  # older versions of click have none
+    """Names to choose from; a wrong one is answered by what may have been meant."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name that was chosen."""
+        hint = "" if value in self.choices else did_you_mean(value, self.choices)
+        return self.fail(f"{value!r}{hint}", param, ctx) if hint else value
+
+
 def _form(*forms: str) -> Callable[[FC], FC]:
     """Return the option that says how something is written; the first form is the default."""
-    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True)
+    return click.option("--format", "form", type=Among(forms), default=forms[0], show_default=True)
 
 
 timeout_option = click.option("--timeout", type=SECONDS, help="Seconds that each command may take [default: 900].")
-python_option = click.option(
-    "--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one]."
-)
+python_option = click.option("--python", metavar="PATH", help="What runs the project's code [default: this Python].")
 
 
 @click.group(context_settings=CONTEXT)
@@ -43,7 +50,7 @@ def cli() -> None:
     """Decide whether a change may be merged, on evidence that was seen.
 
     Exit codes: 0 PASS, 1 BLOCK, 2 wrong usage or task file, 3 INCONCLUSIVE (required evidence is missing),
-    4 the tool itself failed, 130 interrupted.
+    4 the tool itself failed, 130 interrupted, 141 nobody read the output to its end.
     """
 
 
@@ -62,7 +69,7 @@ def cli() -> None:
 @click.option("--evidence", multiple=True, type=A_PATH, help="Take a bundle, or those of a folder; may be repeated.")
 @click.option("--fresh", is_flag=True, help="Collect all evidence anew, also where nothing has changed since a run.")
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
-@click.option("--goalposts", type=click.Choice(["bar", "all", "list"]), help="What of a lowered bar stops the change.")
+@click.option("--goalposts", type=Among(["bar", "all", "list"]), help="What of a lowered bar stops the change.")
 @click.option("--policy-from", metavar="REF", help="Take task file, waivers, settings, rules and templates from REF.")
 def run(
     timeout: float | None, python: str | None, fail_fast: bool | None, policy_from: str | None, **asked: object
@@ -73,8 +80,7 @@ def run(
 
     own = _project()
     with judging(own.root, own.settings, policy_from) as policy:
-        asked["formats"] = asked["formats"] or ("markdown",)
-        asked["base"] = asked["base"] or policy_from
+        asked |= {"formats": asked["formats"] or ("markdown",), "base": asked["base"] or policy_from}
         asked["project"] = replace(own, settings=policy.settings).running(python, timeout)
         asked["keep_going"] = policy.settings.keep_going if fail_fast is None else not fail_fast
         request = Request.model_validate({"policy": policy, **asked})
@@ -154,7 +160,7 @@ def prove(timeout: float | None, python: str | None, budget: float, **asked: obj
 
 @cli.command(short_help="Measure TASK here, into a bundle that counts elsewhere.")
 @click.argument("task")
-@click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]), help="Measure on this device only.")
+@click.option("--on", type=Among(["cpu", "cuda", "rocm", "xpu", "mps"]), help="Measure on this device only.")
 @click.option("--only", metavar="CRITERION", help="Take the measurements of one criterion only.")
 @click.option("--out", type=A_PATH, help="The file to write, or a folder [default: evidence/TASK].")
 @click.option("--by", metavar="NAME", help="Who measured [default: the user and the machine].")
@@ -212,11 +218,12 @@ def explain(subject: str, criterion: str | None, out: Path | None) -> None:
 
 
 @cli.command()
-def rules() -> None:
-    """List the rules of the gates and the code rules, a line each."""
+@click.argument("word", required=False, default="")
+def rules(word: str) -> None:
+    """List the rules of the gates and the code rules, a line each: all, or those with a WORD in their line."""
     from gates.commands.explain import every_rule
 
-    _print(every_rule(_project()))
+    _print(every_rule(_project(), word))
 
 
 @cli.command(short_help="Check a report that somebody else wrote.")
@@ -272,7 +279,7 @@ def diff(before: Path | None, after: Path | None) -> None:
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
-@click.argument("name", type=click.Choice(["result", "task", "samples", "bundle"]))
+@click.argument("name", type=Among(["result", "task", "samples", "bundle"]))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file or a bundle."""
     from gates.commands.explain import schema_of
@@ -287,7 +294,7 @@ def _project() -> "Project":
 
 
 def _say(line: str) -> None:
-    click.echo(visible(line), err=True)
+    _print([line], err=True)
 
 
 def _end(text: str, exit_code: int) -> NoReturn:

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from gates.errors import UsageError
 from gates.model import Model, PolicyRevision
-from gates.task.yaml_source import did_you_mean
+from gates.words import did_you_mean
 
 DEFAULT_TIMEOUT_S = 900.0
 SIGNER = r"^\S+ +(\S+ +)?\S+ +\S+[^\r\n]*$"  # a line of an allowed_signers file: who, options, kind of key, key

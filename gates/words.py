@@ -1,12 +1,18 @@
 """Words of a report: text of others made harmless; commands, counts and sizes as people read them."""
 
+import difflib
 import json
 import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
+from gates.errors import UsageError
+
+T = TypeVar("T")
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
@@ -53,6 +59,33 @@ def first_of(names: Sequence[object], most: int) -> str:
     """Return the first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + more
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the words `; did you mean 'x'?`, or nothing where nothing is near."""
+    names = sorted(set(known))
+    near = [name for name in names if name.casefold() == word.casefold()]
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    near = near or [name for name in names if word and (name.startswith(word) or _turned(word, name))]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return what may have been meant, or the list of what is known where nothing is near."""
+    names = sorted(set(known))
+    return meant(word, names) or (f"; known: {', '.join(names)}" if names else "")
+
+
+def one_of(name: str, known: Mapping[str, T], told: str) -> T:
+    """Return what has a name; raise `UsageError` with what may have been meant where nothing has."""
+    if name not in known:
+        raise UsageError(f"{told} {name!r}{did_you_mean(name, known)}")
+    return known[name]
+
+
+def _turned(word: str, name: str) -> bool:
+    """Return whether a name has the letters of a word, in whatever order, and few others."""
+    return 2 * (Counter(word) & Counter(name)).total() >= 0.8 * (len(word) + len(name))
 
 
 UNITS = ("B", "KB", "MB", "GB", "TB")

@@ -78,5 +78,5 @@ def test_every_link_leads_somewhere(file: Path) -> None:
 
 
 def test_the_index_names_every_page() -> None:
-    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", page("README.md")))
+    linked = set(re.findall(r"\]\(([\w-]+\.md)[)#]", page("README.md")))
     assert linked == {file.name for file in (ROOT / "docs").glob("*.md")} - {"README.md"}

@@ -87,12 +87,7 @@ def test_rule_fits_a_glance(rule: RuleText) -> None:
 
 @pytest.mark.parametrize(
     ("text", "long"),
-    [
-        ("word " * 25 + ".", 0),
-        ("word " * 26 + ".", 1),
-        ("word " * 13 + ": " + "word " * 13 + ".", 1),
-        ("`a b c` " * 9, 0),
-    ],
+    [("word " * 25 + ".", 0), ("word " * 26 + ".", 1), ("word " * 13 + ": " + "word " * 13, 1), ("`a b c` " * 9, 0)],
 )
 def test_words_are_counted_to_the_end_of_a_sentence(text: str, long: int) -> None:
     assert len(too_long([text])[0]) == long

@@ -78,12 +78,8 @@ def test_task_file_of_such_a_name_is_refused(tmp_path: Path) -> None:
         spec.load(root / f"tasks/T{NAME}.yaml", root)
 
 
-def test_what_is_text_is_left_as_it_is() -> None:
-    run = a_run()
-    assert writable(run) is run
-
-
 def test_what_is_no_text_is_shown_as_escapes() -> None:
+    assert writable(run := a_run()) is run
     run = a_run(a_record(location=Location(path=f"tests/{NAME}.py", line=3)))
     changed = writable(run)
     assert [str(test.location) for test in changed.tests] == [f"tests/{SHOWN}.py:3"]

@@ -19,8 +19,7 @@ from gates.report import Section
 from gates.scan.rule import Site
 from gates.task.measurement import CodeBinding
 from gates.task.task import TASK_ID, Criterion, Task
-from gates.task.yaml_source import meant
-from gates.words import counted
+from gates.words import counted, meant
 
 Findings = Iterator[Finding]
 NONE = "The criterion has no implementation."

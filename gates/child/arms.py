@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, as_step, called, cuda_of_project, found, import_from, leave, said, torch_of_project
+from .asking import as_step, called, cuda_of_project, found, import_from, leave, said, torch_of_project
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode

@@ -16,7 +16,7 @@ from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
-from gates.task.yaml_source import did_you_mean
+from gates.words import meant
 
 MAX_HOPS = 20
 Found = tuple[SourceModule, ast.stmt]
@@ -141,11 +141,11 @@ class Resolver:
                 elif split:
                     self._find(*split, 0)
                 elif path and not colon and "." not in name and name not in (known := names_in(self.module(path))):
-                    yield f"no such name {name!r} in {self.shown(path)}{_near(name, known)}"
+                    yield f"no such name {name!r} in {self.shown(path)}{meant(name, known)}"
             except Absent as error:
                 if split and not error.defined:
                     known = {getattr(node, "name", "") for node in self._module_of(split[0]).tree.body}
-                    yield f"no such name {name!r}: {error}{_near(split[1][0], known)}"
+                    yield f"no such name {name!r}: {error}{meant(split[1][0], known)}"
             except (Unparsed, Undecided):
                 continue
 
@@ -303,11 +303,6 @@ def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
 
 def _parts(module: SourceModule, node: ast.stmt) -> list[ast.stmt]:
     return [node, *meanings.accessors_of(meanings.body_of(module.tree.body, node), node)]
-
-
-def _near(name: str, known: set[str]) -> str:
-    hint = did_you_mean(name, sorted(known - {""}))
-    return hint if hint.startswith("; did") else ""
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:

@@ -17,8 +17,7 @@ from gates.words import printable
 def perform(python: str) -> Iterator[str]:
     """Look, and yield the lines of the page."""
     now = machine.observe()
-    all_of_them = psutil.cpu_count() or now.cores
-    yield f"processor    {machine.processor().name}, {now.cores} of {all_of_them} cores may be used"
+    yield f"processor    {machine.processor().name}, {now.cores} of {psutil.cpu_count() or now.cores} cores may be used"
     yield f"quota        {now.quota if now.quota not in {'', '-1', 'max 100000'} else 'none that can be seen'}"
     yield f"memory       {psutil.virtual_memory().total / 1024**3:.0f} GiB"
     yield ""

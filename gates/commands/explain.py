@@ -16,7 +16,7 @@ from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
 from gates.task.task import Task, task_model
-from gates.task.yaml_source import did_you_mean, meant
+from gates.words import did_you_mean, meant
 
 LISTED = 3
 
@@ -37,12 +37,14 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
         yield from _of_task(task, criterion, report, out or Path(project.settings.reports, task.id))
 
 
-def every_rule(project: Project) -> Iterator[str]:
-    """Yield the rules of the gates and the code rules, a line each."""
-    yield from (f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values())
-    yield ""
+def every_rule(project: Project, word: str) -> list[str]:
+    """Return the rules of the gates and the code rules that have a word, a line each."""
+    lines = {rule.id: f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values()}
     for rule in load_rules(project.rules, project.root).values():
-        yield f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
+        lines[rule.id] = f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
+    if not (found := [line for line in lines.values() if word.casefold() in line.casefold()]):
+        raise UsageError(f"there is no rule {word!r}{did_you_mean(word, lines)}")
+    return found
 
 
 def _of_task(task: Task, name: str | None, report: Report | None, folder: Path) -> Iterator[str]:

@@ -12,7 +12,8 @@ from gates.project.history import History, TwoStates, base_of
 from gates.project.what_was_read import leads_nowhere
 from gates.task import yaml_source
 from gates.task.task import Task
-from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
+from gates.task.yaml_source import Key, Problem, SourceError
+from gates.words import did_you_mean, meant
 
 PYTHON = re.compile(r"python[\d.]*")
 DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
@@ -34,12 +35,10 @@ def follow_moved(task: Task, root: Path, base: str | None) -> Task:
 
 def check_waived_rules(task: Task, path: Path) -> None:
     """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
-    wrong = list[tuple[Key, str]]()
-    for i, waiver in enumerate(task.waivers):
-        if waiver.rule and waiver.rule not in (known := pipeline.rule_texts()):
-            near = did_you_mean(waiver.rule, known)
-            wrong.append((("waivers", i, "rule"), f"there is no rule {waiver.rule!r}{near}"))
-    _refuse(task, path, wrong)
+    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
+    known = pipeline.rule_texts() if named else {}
+    hints = [(i, f"{rule!r}{did_you_mean(rule, known)}") for i, rule in named if rule not in known]
+    _refuse(task, path, [(("waivers", i, "rule"), f"there is no rule {hint}") for i, hint in hints])
 
 
 def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
@@ -76,8 +75,8 @@ def _missing(name: str, root: Path) -> str:
     test = parts[-1].partition("[")[0] if parts else ""
     if test and there.is_file():
         text = there.read_text(encoding="utf-8", errors="replace")
-        hint = did_you_mean(test, DEFINED.findall(text)[:MOST])
-        if not re.search(rf"\b{re.escape(test)}\b", text) and hint.startswith("; did"):
+        hint = meant(test, DEFINED.findall(text)[:MOST])
+        if hint and not re.search(rf"\b{re.escape(test)}\b", text):
             return f"{path} has no test {test!r}{hint}"
     return ""
 

@@ -41,8 +41,7 @@ class ProveRequest(Model):
 def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, int]:
     """Prove a task and publish the proof; return the summary and the exit code."""
     task = spec.of_project(request.task, request.project)
-    if request.only:
-        task.criterion(request.only)
+    narrowed(task, request.only)
     out = request.out or request.project.reports / task.id
     store.prepare(out)
     web = web_of(request.project.root)  # before the faults are tried, as what they are tried on

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from gates import kept, pipeline, registry, store
 from gates.bundles import handed_in
@@ -35,9 +34,8 @@ from gates.scan.loading import check_rules
 from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.task import Selection, Task, narrowed
-from gates.task.yaml_source import did_you_mean
+from gates.words import one_of
 
-N = TypeVar("N", Format, Gate)
 PARTIAL = "partial"
 Say = Callable[[str], None]
 
@@ -65,9 +63,10 @@ class Request(Model):
 @asked_once()
 def perform(request: Request, *, say: Say) -> tuple[str, int]:
     """Run a task and publish its reports; return the summary and the exit code of the verdict."""
-    formats = [_named(name, registry.values("gates.render", Format), "format") for name in request.formats]
+    known = {form.name: form for form in registry.values("gates.render", Format)}
+    formats = [one_of(name, known, "there is no format") for name in request.formats]
     for name in request.gates:
-        _named(name, pipeline.discover(), "gate")
+        one_of(name, {gate.name: gate for gate in pipeline.discover()}, "there is no gate")
     home = request.policy.root if request.policy else request.project.root
     task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
@@ -204,14 +203,6 @@ def _task(request: Request, home: Path) -> Task:
     if not path.resolve().is_relative_to(home):
         raise UsageError(f"{path}: the task file lies outside of the project {str(root)!r}; put it inside")
     return task
-
-
-def _named(name: str, known: Sequence[N], what: str) -> N:
-    """Return the one of a name; raise `UsageError` with a suggestion where there is none."""
-    for one in known:
-        if one.name == name:
-            return one
-    raise UsageError(f"there is no {what} {name!r}{did_you_mean(name, [one.name for one in known])}")
 
 
 HEARTBEAT_S = 30.0

@@ -23,8 +23,7 @@ from gates.report import Trace
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, EntryPoint, Task
-from gates.task.yaml_source import meant
-from gates.words import counted, visible
+from gates.words import counted, meant, visible
 
 T = TypeVar("T")
 

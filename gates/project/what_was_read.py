@@ -9,8 +9,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Level, Location
 from gates.project.files import files_of, is_aside
 from gates.task.task import Task
-from gates.task.yaml_source import meant
-from gates.words import first_of
+from gates.words import first_of, meant
 
 KEYS = ("implementation", "tests")
 GLOB = frozenset("*?[")

@@ -1,7 +1,7 @@
 """What a reader asks of a report first; templates may call what has no underscore in front."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,6 +13,8 @@ THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests 
 PLACES = 5
 UNSEEN = "Whether the change lowers what judges it was not seen: "
 GAPS = 3
+SHORT = 9  # words; a longer sentence stands on a page once
+ROWS = 8  # of what keeps a task from a pass
 CRITERIA = 12  # on the summary
 SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
@@ -94,8 +96,9 @@ def deciding(report: Report) -> list[Cause]:
 
 def weak(findings: Iterable[Finding]) -> list[Cause]:
     """Return the causes of what failed and stops nothing: the worst of each rule, then the others."""
-    failed = (f for f in findings if f.outcome is Outcome.FAILED)
-    found = causes(f for f in failed if not (f.blocks or f.waived or f.follows))
+    failed = [f for f in findings if f.outcome is Outcome.FAILED]
+    told = {f.message for f in failed if f.blocks}
+    found = causes(f for f in failed if not (f.waived or f.follows or f.message in told))
     return sorted(found, key=lambda cause: cause is not next(each for each in found if each.rules == cause.rules))
 
 
@@ -110,6 +113,12 @@ def _key(finding: Finding) -> tuple[object, ...]:
     if finding.remediation:
         return outcome, finding.remediation, finding.evidence or finding.rule
     return outcome, finding.rule, str(place), finding.message
+
+
+def firsts(told: Sequence[Cause]) -> dict[str, int]:
+    """Return which of some causes, counted from 1, is the first with each impact and each fix; short ones have none."""
+    said = [(text, i) for i, cause in enumerate(told, 1) for text in (cause.first.impact, cause.first.remediation)]
+    return {text: i for text, i in reversed(said) if len(text.split()) > SHORT}
 
 
 def told_once(findings: Iterable[Finding]) -> list[Finding]:
@@ -140,10 +149,9 @@ def in_prose(report: Report) -> str:
     if not causes_ and report.verdict.reasons:
         said.append(f"{report.verdict.reasons[0]}.")
     for cause in missing[:2]:
-        names, message = cause.criteria, _sentence(cause.first.message)
-        shown = names if len(names) <= GAPS else (*names[:GAPS], f"{len(names) - GAPS} more")
-        about = f"{joined(shown)} {_are(len(names))} inconclusive" if names else joined(cause.rules)
-        said.append(f"{about}: {message}")
+        names = cause.criteria[:GAPS] + ((f"{len(cause.criteria) - GAPS} more",) if len(cause.criteria) > GAPS else ())
+        about = f"{joined(names)} {_are(len(names))} inconclusive" if names else joined(cause.rules)
+        said.append(f"{about}: {_shortly(cause, causes_)}")
     if len(missing) > 2:
         said.append(f"{counted(len(missing) - 2, 'more cause')} to settle.")
     return " ".join(said)
@@ -152,9 +160,18 @@ def in_prose(report: Report) -> str:
 def _of_failures(failed: Sequence[Cause], report: Report) -> str:
     if failed:
         begun = "One cause blocks" if len(failed) == 1 else f"{len(failed)} causes block; the first"
-        return f"{begun}: {', '.join(failed[0].criteria) or failed[0].first.rule}: {_sentence(failed[0].first.message)}"
+        return f"{begun}: {', '.join(failed[0].criteria) or failed[0].first.rule}: {_shortly(failed[0], failed)}"
     save = f", save for what is waived of {', '.join(report.waived)}" if report.waived else ""
     return "Nothing that blocks failed." if weak(report.every_finding) else f"Nothing failed{save}."
+
+
+def _shortly(cause: Cause, rows: Sequence[Cause]) -> str:
+    """Return what a cause says; where that is long, what was asked and seen, or the row that says it."""
+    first, row = cause.first, rows.index(cause) + 1
+    if len(first.message.split()) <= SHORT or row > ROWS:
+        return _sentence(first.message)
+    pair = f"expected `{first.expected}`, seen `{first.actual}`." if first.expected and first.actual else ""
+    return pair if 0 < len(pair.split()) <= 2 * SHORT else f"see row {row} below."
 
 
 def _are(count: int) -> str:
@@ -166,18 +183,16 @@ def _sentence(text: str) -> str:
 
 
 def gate_in_prose(report: Report, gate: GateReport) -> str:
-    """Return in a few sentences how the checks of a gate ended, and which criteria it found failed or open."""
+    """Return in two sentences how the checks of a gate ended, and which criteria or rules keep it from a pass."""
     if not gate.ran:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
-    said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
-    lacking = [*_lacking(report, gate.findings)]
-    head = next((f.message for f in gate.findings if str(f) in gate.reasons[:1]), None)
-    for criterion, (worst, *_) in lacking[:GAPS]:
-        why = "see the first cause." if worst.message == head else _sentence(worst.message)
-        said.append(f"{criterion.id} {criterion.status.value}: {why}")
-    if len(lacking) > GAPS:
-        said.append(f"{len(lacking) - GAPS} more criteria are not verified: see below.")
-    return " ".join(said)
+    status = {criterion.id: f"{criterion.id} ({criterion.status.value})" for criterion in report.criteria}
+    stopping = [f for f in gate.findings if f.blocks or f.leaves_open]
+    stopping = [f for f in stopping if not f.follows] or stopping
+    names = in_order({f.criterion or f.rule for f in stopping})
+    because = f"{gate.decision.value} because of {first_of([status.get(each, each) for each in names], CRITERIA)}"
+    why = because if names else nothing_wrong(gate.findings)
+    return f"Of {counted(gate.planned, 'check')}: {endings(gate)}. {_sentence(why[0].upper() + why[1:])}"
 
 
 def facts(report: Report) -> str:
@@ -229,18 +244,23 @@ def shown_criteria(report: Report) -> list[CriterionReport]:
     return sorted(report.criteria, key=lambda c: len(report.criteria) > CRITERIA and c.status in SETTLED)[:CRITERIA]
 
 
-def evidence_for(report: Report, criterion: CriterionReport) -> str:
-    """Return what a criterion rests on with its numbers, or the first reason why it is not verified."""
-    if criterion.status is not Status.PASS and criterion.reasons:
-        more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
-        about = (f for f in report.every_finding if f.criterion == criterion.id and not f.waived)
-        said = next((f.message for f in about if str(f) == criterion.reasons[0]), criterion.reasons[0])
-        return f"{said}{more}"
+def evidence_for(report: Report, criterion: CriterionReport, told: Sequence[Cause] = ()) -> str:
+    """Return what a criterion rests on with its numbers; where it is not verified, first what it lacks.
+
+    Of what the page has `told` in rows, it names the rows.
+    """
+    about = (f for f in report.every_finding if f.criterion == criterion.id and not f.waived)
+    why = next(iter(criterion.reasons if criterion.status not in SETTLED else ()), None)
+    said = next((f.message for f in about if str(f) == why), why)
+    rows = [str(i) for i, c in enumerate(told, 1) if said and (criterion.id in c.criteria or c.first.message == said)]
+    if said and not rows:
+        return f"{said} (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else said
+    lacking = [f"see row{'s' if len(rows) > 1 else ''} {joined(rows)} above"] if rows else []
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
     shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])
     tests = [tallied(criterion.tests)] if criterion.tests else []
     code = [f"code in {counted(len({t.location.path for t in criterion.code if t.location}), 'file')}"]
-    return "; ".join([*shown, *tests, *(code if criterion.code else [])])
+    return "; ".join([*lacking, *shown, *tests, *(code if criterion.code else [])])
 
 
 def nothing_wrong(findings: Iterable[Finding]) -> str:
@@ -304,22 +324,10 @@ def endings(gate: GateReport) -> str:
 
 
 def gaps(report: Report) -> list[tuple[str, str, str, str]]:
-    """Return what criteria that are not verified lack, and what fixes it; those that lack the same are one row."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for criterion, lacking in _lacking(report, report.every_finding):
-        found = causes(lacking)
-        more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
-        fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
-        said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
-        rows.setdefault((criterion.status.value, said, " ".join(fixes) or "-"), []).append(criterion.id)
-    return [(", ".join(ids), *row) for row, ids in rows.items()]
-
-
-def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[CriterionReport, list[Finding]]]:
-    """Yield each criterion that is not settled, with what of some findings it lacks, the worst first."""
-    open_ = [f for f in ranked(findings) if f.outcome in LACKING and not f.waived]
-    found = _grouped(open_, lambda finding: finding.criterion)
-    yield from ((c, found[c.id]) for c in report.criteria if c.status not in SETTLED and c.id in found)
+    """Return what keeps criteria from being verified, cause by cause: these, its ending, what it is, what fixes it."""
+    unsettled = {c.id for c in report.criteria if c.status not in SETTLED}
+    lacking = (f for f in report.every_finding if f.outcome in LACKING and not f.waived and f.criterion in unsettled)
+    return [(", ".join(c.criteria), word(c.first), c.title, c.first.remediation or "-") for c in causes(lacking)]
 
 
 def tallied(traces: Iterable[Trace]) -> str:

@@ -13,7 +13,8 @@ from gates.errors import UsageError
 from gates.model import Model
 from gates.scan.rule import Rule, RuleError, RuleForm, Vocabulary, compiled
 from gates.task import yaml_source
-from gates.task.yaml_source import Problem, SourceError, did_you_mean, problem_of
+from gates.task.yaml_source import Problem, SourceError, problem_of
+from gates.words import did_you_mean
 
 M = TypeVar("M", bound=Model)
 SUFFIXES = (".yaml", ".yml")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 
-from gates.task.yaml_source import did_you_mean
+from gates.words import did_you_mean
 
 MARKERS = ("start", "end", "loop", "turn", "done")
 KEYWORDS = ("any", "not")

@@ -11,7 +11,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_v
 from gates.model import Location, Model, Severity
 from gates.scan.order import MARKERS, Order, OrderError
 from gates.scan.pattern import Pattern
-from gates.task.yaml_source import Key, did_you_mean
+from gates.task.yaml_source import Key
+from gates.words import did_you_mean
 
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_./-]*$")]

@@ -12,8 +12,8 @@ from gates.config import Project
 from gates.errors import UsageError
 from gates.task import yaml_source
 from gates.task.task import TASK_ID, Measure, Task, task_model
-from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean, problem_of
-from gates.words import printable
+from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, problem_of
+from gates.words import did_you_mean, printable
 
 SUFFIXES = (".yaml", ".yml")
 SPOTTED = ("implementation", "tests", "rules")

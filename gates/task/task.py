@@ -11,12 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
-from gates.errors import UsageError
 from gates.model import Finding, Level, Location, Outcome, TaskIdentity
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Name, OneCall, Part, Seconds, Text
-from gates.task.yaml_source import did_you_mean
-from gates.words import called, in_shell, joined
+from gates.words import called, in_shell, joined, one_of
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
@@ -175,10 +173,7 @@ class Task(Located):
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
-        known = {criterion.id: criterion for criterion in self.criteria}
-        if criterion_id not in known:
-            raise UsageError(f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, known)}")
-        return known[criterion_id]
+        return one_of(criterion_id, {each.id: each for each in self.criteria}, f"{self.id} has no criterion")
 
     @property
     def identity(self) -> TaskIdentity:

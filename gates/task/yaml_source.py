@@ -5,7 +5,6 @@ value, `~` and `null` are `None`. Where no model knows the type (`as_json`), the
 Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from gates.errors import UsageError
 from gates.model import Model
+from gates.words import did_you_mean, meant
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
@@ -115,23 +115,6 @@ def as_json(value: object) -> object:
     except ValueError:
         return str(value)
     return found if isinstance(found, bool | int | float) else str(value)
-
-
-def meant(word: str, known: Iterable[str]) -> str:
-    """Return the words `; did you mean 'x'?`, or nothing where nothing is near."""
-    names = sorted(set(known))
-    near = (
-        [name for name in names if name.casefold() == word.casefold()]
-        or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-        or [name for name in names if word and name.startswith(word)]
-    )
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return what may have been meant, or the list of what is known where nothing is near."""
-    names = sorted(set(known))
-    return meant(word, names) or (f"; known: {', '.join(names)}" if names else "")
 
 
 def text_of(path: Path, shown_as: str, most: int) -> str:

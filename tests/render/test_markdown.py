@@ -2,6 +2,8 @@
 
 import re
 import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,7 @@ from gates.task.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAGES = ("summary.md", "audit.md", "execution.md", "business-logic.md", "performance.md")
+NOISY = samples(old=[1.0, 1.27, 1.41, 1.59, 1.83, 2.0], new=[1.0] * 5 + [1.000001])
 EVIL = "<script>|`x`|</script>\u202e](x) **b**"
 
 
@@ -85,8 +88,7 @@ def inconclusive() -> Report:
     """A speedup too uncertain to decide, a criterion that wants another device, a run whose witnesses disagree."""
     measures = [a_measure(), a_measure(on="cuda"), a_measure(when=["amx_bf16"], level="should")]
     task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", text="Be fast", tests=[], measures=measures, line=12)])
-    noisy = samples(old=[1.0, 1.27, 1.41, 1.59, 1.83, 2.0], new=[1.0] * 5 + [1.000001])
-    return a_report(task, all_evidence(task, a_run(disagreements=("they differ",)), measured(noisy)))
+    return a_report(task, all_evidence(task, a_run(disagreements=("they differ",)), measured(NOISY)))
 
 
 REPORTS = {"pass": passing, "block": blocking, "inconclusive": inconclusive}
@@ -99,8 +101,8 @@ def test_gaps_name_what_the_code_that_is_there_must_use_and_does_not() -> None:
     found = found.model_copy(update={"wanted": ("math.fma",), "uses": (Use(name="math.fma", lines=()),)})
     tree = SourceTree(how="syntax trees", files=1, symbols=(found,), rules=(), unparsed=())
     page = render(a_report(task, all_evidence(task, tree)), None)["business-logic.md"]
-    (row,) = [line for line in page.splitlines() if line.startswith("| FAIL | **AC1** | ")]
-    assert row.endswith("pkg.core:double does not use math.fma | Use math.fma in pkg.core:double. |")
+    (row,) = [line for line in page.splitlines() if line.startswith("| FAIL | AC1 | ")]
+    assert row.endswith("pkg.core:double does not use math.fma. | Use math.fma in pkg.core:double. |")
 
 
 @report_
@@ -134,11 +136,7 @@ def assert_score_tables_add_up(text: str) -> None:
 
 
 def test_golden_reports_are_what_they_are_called() -> None:
-    assert {name: build().verdict.decision.value for name, build in REPORTS.items()} == {
-        "pass": "PASS",
-        "block": "BLOCK",
-        "inconclusive": "INCONCLUSIVE",
-    }
+    assert all(build().verdict.decision.value == name.upper() for name, build in REPORTS.items())
     assert {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.md")} == {
         f"{name}/{page}" for name in REPORTS for page in PAGES
     }
@@ -147,11 +145,7 @@ def test_golden_reports_are_what_they_are_called() -> None:
 FIRST = {
     "pass": ("PASS", "Nothing failed. 2 of 2 criteria are verified.", "gates explain T1"),
     "block": ("BLOCK", "pkg.core:double is not implemented", "gates explain T1 AC1"),
-    "inconclusive": (
-        "INCONCLUSIVE: merge blocked until AC1 and AC2 are verified",
-        "they differ",
-        "gates explain T1 EX001",
-    ),
+    "inconclusive": ("INCONCLUSIVE: merge blocked until AC1 and AC2 are", "they differ", "gates explain T1 EX001"),
 }
 
 
@@ -159,11 +153,38 @@ FIRST = {
 def test_summary_is_one_page_that_begins_with_verdict_cause_and_next_command(name: str) -> None:
     text = render(REPORTS[name](), None)["summary.md"]
     decision, cause, command = FIRST[name]
-    assert text.startswith(f"# {decision} - T1 ")
+    assert text.startswith(f"# {decision} ")
     assert cause in text[:800]
     assert f"- **Next**: `{command}`" in text[:800]
     assert len(text.splitlines()) <= 60
     assert ("BLOCK" in text) is (name == "block")
+
+
+def like_t035() -> Report:
+    """Measures that want another device, two too noisy ones, and one that misses its `should`."""
+    measures = [a_measure(on="cuda"), a_measure(), a_measure(at_least=9, level="should")]
+    more = [a_measure(on="cuda", at_least=1.3), a_measure(at_least=1.6)]
+    task = a_task(criteria=[a_criterion(measures=measures), a_criterion(id="AC2", measures=more, line=12)])
+    return a_report(task, all_evidence(task, measured(NOISY)))
+
+
+def told(page: str, *, data: bool) -> Iterator[str]:
+    """The long sentences of a page: those of its rows of data, or all others; without labels and blocks of code."""
+    for line in re.sub(r"^(`{3,}).*?^\1$", "", page, flags=re.MULTILINE | re.DOTALL).splitlines():
+        cells = re.split(r"(?<!\\)\|", line) if line.startswith("|") else [re.sub(r"^[-\s]*\*\*[^*]*\*\*: ", "", line)]
+        said = (sentence for cell in cells for sentence in re.split(r"(?<=[.!?])\s+", cell.strip()))
+        yield from (each for each in said if len(re.findall(r"\S*\w\S*", each)) >= 10 and line.startswith("|") is data)
+
+
+@pytest.mark.parametrize("build", [*REPORTS.values(), like_t035])
+def test_no_sentence_of_ten_words_stands_twice(build: Callable[[], Report]) -> None:
+    pages = [page for name, page in render(build(), None).items() if name != "audit.md"]
+    assert len(pages) == 4
+    prose = [sentence for page in pages for sentence in told(page, data=False)]
+    assert prose
+    assert [each for each, count in Counter(prose).items() if count > 1] == []
+    for page in pages:
+        assert [each for each, count in Counter(told(page, data=True)).items() if count > 1] == []
 
 
 def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
@@ -225,7 +246,7 @@ def test_what_is_said_again_of_its_criterion_is_told_once() -> None:
     pages = render(blocking(), None)
     assert len(re.findall(r"^### \d+\. .*EX004", pages["execution.md"], re.MULTILINE)) == 1
     (row,) = [line for line in pages["summary.md"].splitlines() if "pkg/__main__.py:3" in line]
-    assert "| AC1 |" in row
+    assert "| **AC1** `" in row
 
 
 def with_templates(tmp_path: Path, **files: str) -> Path:
@@ -264,16 +285,8 @@ def test_broken_template_is_known_before_anything_runs(tmp_path: Path) -> None:
      "{{ range(10 ** 9) }}"],
 )  # fmt: skip
 def test_template_that_fails_is_one_clear_line(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        render(passing(), with_templates(tmp_path, summary=text))
-    assert "template" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_template_that_fails_names_itself_and_the_line(tmp_path: Path) -> None:
-    folder = with_templates(tmp_path, summary="fine\n{{ nothing }}\n")
-    with pytest.raises(UsageError, match=r"/summary\.md\.j2:2:1: wrong template: 'nothing' is undefined; fix or"):
-        render(passing(), folder)
+    with pytest.raises(UsageError, match=r"/summary\.md\.j2:2:1: wrong template: [^\n]+; fix or [^\n]+$"):
+        render(passing(), with_templates(tmp_path, summary=f"fine\n{text}\n"))
 
 
 def test_shipped_template_that_fails_is_named_and_no_fault_of_the_project(

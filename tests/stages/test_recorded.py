@@ -142,6 +142,7 @@ def test_what_trains_all_the_same_is_advice(aspect: str) -> None:
         f for f in of(aspect, judged(recorded(run, after_overflow(overflows=(seen,))))) if f.outcome is Outcome.FAILED
     ]
     assert [(finding.level, finding.blocks) for finding in failed] == [(Level.ADVISORY, False)]
+    assert "overflows again" not in failed[0].impact  # of a scale that fell too far
 
 
 UNSEEN = {

@@ -47,14 +47,15 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             _message(measure, got),
             _remedy(task, measure, got),
             expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
-            actual=got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else ""),
+            actual=got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else f": {got.problem}"),
             severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
             evidence=got.run.raw if got.run else None,
             command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
         )
         times = got.seen.value / measure.at_least if got.seen and measure.at_least and measure.ratio else 0
         if got.outcome is Outcome.PASSED and times >= FAR_ABOVE:
-            about = about.but(severity=Severity.INFO, level=Level.ADVISORY, subject="far above", impact="")
+            why = f"why {measure.name} is so far above"
+            about = about.but(severity=Severity.INFO, level=Level.ADVISORY, subject=why, impact="")
             message = f"{measure.name} is {times:.0f} times its target. Why it is so much more was not seen."
             yield about.unknown(message, SAME_WORK, actual=f"{times:.0f} times")
 
