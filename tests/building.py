@@ -55,10 +55,7 @@ def a_task(**changes: Any) -> Task:
         "implementation": ["pkg"],
         "tests": ["tests"],
         "entry_points": [{"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}],
-        "criteria": [
-            a_criterion(),
-            a_criterion(id="AC2", text="Be fast", tests=[], measures=[a_measure()], line=12),
-        ],
+        "criteria": [a_criterion(), a_criterion(id="AC2", text="Be fast", tests=[], measures=[a_measure()], line=12)],
         "measurements": [{"id": "bench", "run": ["python", "bench.py", "{device}", "{out}"], "line": 16}],
         "path": "tasks/T1.yaml",
         "digest": "d" * 64,
@@ -162,11 +159,7 @@ NEW = [(1.0 + i / 200 + n / 10**6) / 1000 for i, n in enumerate(reversed(NOISE))
 
 
 def raw_samples(
-    *,
-    device: str = "cpu",
-    paired: bool = True,
-    old: Sequence[object] = OLD,
-    new: Sequence[object] = NEW,
+    *, device: str = "cpu", paired: bool = True, old: Sequence[object] = OLD, new: Sequence[object] = NEW
 ) -> dict[str, Any]:
     """What a benchmark writes, as plain data: a clear speedup of 2, from 12 pairs."""
     arms = {"old": list(old), "new": list(new)}

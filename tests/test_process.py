@@ -112,11 +112,7 @@ def test_time_limit_ends_the_grandchildren_too(tmp_path: Path, start: str) -> No
     assert awaited(lambda: gone(pid_in(tmp_path / "pid")))
 
 
-@pytest.mark.parametrize(
-    "start",
-    [PLAIN, SETSID, DETACHED],
-    ids=["in its group", "in its own session", "detached"],
-)
+@pytest.mark.parametrize("start", [PLAIN, SETSID, DETACHED], ids=["in its group", "in its own session", "detached"])
 def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str) -> None:
     ended = run(tmp_path, leaving(start))
     pid = pid_in(tmp_path / "pid")

@@ -9,12 +9,7 @@ from gates.pipeline import rule_texts
 from gates.scan.loading import load_rules
 
 PAGE = ROOT / "docs/rules.md"
-GATES = {
-    "EX": "Execution",
-    "BL": "Business logic",
-    "PF": "Performance",
-    "GT": "The run as a whole",
-}
+GATES = {"EX": "Execution", "BL": "Business logic", "PF": "Performance", "GT": "The run as a whole"}
 
 
 def lines() -> Iterator[str]:

@@ -61,10 +61,7 @@ UNKNOWN_KEYS = {
     "empty_cache": (SMALL + "hot_paths: [{call: 'a:b', limits: {empty_cache: 0}}]\n", "7:36: 'empty_cache' is gone"),
     "regressions": (SMALL + "regressions: []\n", "7:1: 'regressions' is gone: write a criterion with measures: "),
     "slope": (MEASURED % "slope: a, at_most: 1", "8:35: 'slope' is gone: name what must not go on growing"),
-    "measure": (
-        MEASURED % "value: a, at_leest: 1",
-        "8:45: unknown key 'at_leest'; did you mean 'at_least'?",
-    ),
+    "measure": (MEASURED % "value: a, at_leest: 1", "8:45: unknown key 'at_leest'; did you mean 'at_least'?"),
     "entry point": (
         SMALL + "entry_points:\n  - {run: [x], criterai: [AC1]}\n",
         "8:16: unknown key 'criterai'; did you mean 'criteria'?",

@@ -98,10 +98,7 @@ def test_failure_blocks_by_level_or_severity_and_only_an_open_must_is_inconclusi
 ) -> None:
     must, passes = level is Level.MUST, Decision.PASS
     failed = Decision.BLOCK if must or severity in SEVERE else passes
-    for outcome, expected in (
-        (Outcome.FAILED, failed),
-        (Outcome.UNKNOWN, Decision.INCONCLUSIVE if must else passes),
-    ):
+    for outcome, expected in ((Outcome.FAILED, failed), (Outcome.UNKNOWN, Decision.INCONCLUSIVE if must else passes)):
         assert decide([a_finding(), a_finding(outcome, level=level, severity=severity)]).decision is expected
 
 

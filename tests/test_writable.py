@@ -51,12 +51,7 @@ def test_evidence_is_saved_whole(project: Path, ran: Ended) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [
-        (("check",), 3),
-        (("trace", "T1"), 3),
-        (("trace", "--format", "json"), 3),
-        (("trace", "--format", "markdown"), 3),
-    ],
+    [(("check",), 3), (("trace", "T1"), 3), (("trace", "--format", "json"), 3), (("trace", "--format", "markdown"), 3)],
     ids=str,
 )
 def test_other_commands_name_what_they_cannot_read(project: Path, words: tuple[str, ...], code: int) -> None:

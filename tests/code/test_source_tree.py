@@ -19,8 +19,7 @@ CLASS = "import functools\n\nclass A:\n    x = 1\n\n    @functools.cache\n    de
 
 
 @pytest.mark.parametrize(
-    ("symbol", "place"),
-    [("pkg.m:A", "pkg/m.py:3-8"), ("pkg.m:A.go", "pkg/m.py:6-8"), ("pkg.m:A.x", "pkg/m.py:4")],
+    ("symbol", "place"), [("pkg.m:A", "pkg/m.py:3-8"), ("pkg.m:A.go", "pkg/m.py:6-8"), ("pkg.m:A.x", "pkg/m.py:4")]
 )
 def test_symbol_has_the_lines_of_its_definition(tmp_path: Path, symbol: str, place: str) -> None:
     assert str(traced(tmp_path, CLASS, symbol).location) == place

@@ -55,10 +55,7 @@ TRACES = {
     "outside only": ('Traceback (most recent call last):\n  File "/usr/lib/x.py", line 3, in f\n', None),
     "installed": ('Traceback (most recent call last):\n  File "ROOT/v/site-packages/x.py", line 3, in f\n', None),
     "relative": (FRAME.format("m", 3), "pkg/m.py:3"),
-    "the last of two": (
-        FRAME.format("a", 1) + "\nDuring handling\n\n" + FRAME.format("b", 2),
-        "pkg/b.py:2",
-    ),
+    "the last of two": (FRAME.format("a", 1) + "\nDuring handling\n\n" + FRAME.format("b", 2), "pkg/b.py:2"),
     "a forged line of nothing": (FRAME.format("m", 0), None),
 }
 

@@ -14,13 +14,7 @@ from gates.child.asking import HERE
 from gates.code.syntax import parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import (
-    ExecutedLines,
-    FunctionLines,
-    coverage_env,
-    functions_of,
-    named_tests,
-)
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, coverage_env, functions_of, named_tests
 from gates.model import Location
 
 CORE = """\

@@ -144,10 +144,7 @@ def test_an_arm_must_be_seen_to_use_the_files_of_its_folder(tmp_path: Path) -> N
     assert problem(root, arm={"time": ["python", "-c", "pass"]}) == NOT_SEEN
     root = root.rename(tmp_path / "q")
     assert problem(root, arm={"time": ["true"]}) == NOT_SEEN
-    asked: dict[str, Any] = {
-        "arm": {"time": ["sh", "tool.sh"]},
-        "limits": [{"of": "run_time_s", "at_most": 10}],
-    }
+    asked: dict[str, Any] = {"arm": {"time": ["sh", "tool.sh"]}, "limits": [{"of": "run_time_s", "at_most": 10}]}
     assert seen_in(root.rename(tmp_path / "r"), **asked)[1] == (P,)
 
 
@@ -169,10 +166,7 @@ def test_the_work_tree_of_a_project_in_a_folder_of_its_repository_is_the_candida
     assert seen_in(root / "sub")[1] == (F,)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [({}, {"at_most": 3.0}), ({"at_most": 1.1}, {}), ({}, None)],
-)
+@pytest.mark.parametrize(("before", "after"), [({}, {"at_most": 3.0}), ({"at_most": 1.1}, {}), ({}, None)])
 def test_a_raised_limit_is_a_moved_goalpost(before: dict[str, float], after: dict[str, float] | None) -> None:
     was = a_regressing_task(before)
     now = was.model_copy(update={"criteria": (was.criteria[0].model_copy(update={"measures": ()}),)})
