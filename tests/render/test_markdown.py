@@ -1,11 +1,13 @@
 """The Markdown reports: golden files, what their first lines say, sums, and a project's own templates."""
 
 import re
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from building import (
     a_criterion,
@@ -26,6 +28,7 @@ from building import (
 )
 
 from gates.check import EvidenceSet
+from gates.cli import cli
 from gates.code.symbols import Use
 from gates.commands.diff import since
 from gates.errors import GatesError, UsageError
@@ -185,6 +188,18 @@ def test_no_sentence_of_ten_words_stands_twice(build: Callable[[], Report]) -> N
     assert [each for each, count in Counter(prose).items() if count > 1] == []
     for page in pages:
         assert [each for each, count in Counter(told(page, data=True)).items() if count > 1] == []
+
+
+@report_
+def test_every_command_of_a_page_is_parsed_and_finds_this_run(name: str) -> None:
+    pages = render(REPORTS[name]().model_copy(update={"found_by": " --out there"}), None).values()
+    printed = {line for page in pages for line in re.findall(r"`gates ([^`]+)`", page)}
+    assert any(" --out there" in line for line in printed)
+    for line in printed:
+        known, command, args = cli.resolve_command(click.Context(cli), shlex.split(line))
+        assert command is not None
+        command.make_parser(click.Context(command)).parse_args(args)
+        assert known != "explain" or not args or " --out there" in line
 
 
 def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
