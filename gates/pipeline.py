@@ -54,8 +54,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress, 
     differing, ran = changed(before, observe(whole, context)), evidence.get(PytestRun)
     # it is of the commit alone only where no other files ran
     strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
-    findings = (*differing, *looked_for(whole, context, evidence), *left_out(whole, task))
-    report = fold(whole, reports, evidence, findings)
+    report = fold(whole, reports, evidence, (*differing, *looked_for(whole, context, evidence), *left_out(whole, task)))
     facts = {
         "task": report.task.model_copy(update={"policy": context.policy}),
         "revision": before.model_copy(update=strayed),
@@ -163,8 +162,7 @@ def _run_gate(
         first = f"Fix first what blocks {blocked}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
-        withheld = EvidenceSet(why=f"the {gate.name} gate was not run")
-        report = judge(gate, task, withheld, day_of(evidence))
+        report = judge(gate, task, EvidenceSet(why=f"the {gate.name} gate was not run"), day_of(evidence))
         put_off = {"remediation": first, "impact": ""}  # what comes first, and nothing else
         open_ = (f.model_copy(update=put_off) if f.outcome is Outcome.UNKNOWN else f for f in report.findings)
         report = report.model_copy(update={"findings": tuple(open_)})
