@@ -241,8 +241,7 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
     """
     from gates.commands.audit import perform
 
-    project = _project().running(python, timeout)
-    _end(*perform(report.resolve(), project, task=task, out=out))
+    _end(*perform(report.resolve(), _project().running(python, timeout), task=task, out=out))
 
 
 @cli.command()

@@ -67,11 +67,7 @@ class Context:
 
     def argv(self, words: Sequence[str], **filled: str) -> list[str]:
         """Return a command of a task file with its placeholders filled in and `python` made the interpreter."""
-        result = []
-        for word in words:
-            for name, value in filled.items():
-                word = word.replace("{" + name + "}", value)  # noqa: PLW2901
-            result.append(word)
+        result = [re.sub(r"\{(\w+)\}", lambda found: filled.get(found[1], found[0]), word) for word in words]
         return [self.python, *result[1:]] if result[0] in {"python", "python3"} else result
 
     def folder(self, name: str) -> "Context":
@@ -82,10 +78,8 @@ class Context:
 
     def shown(self, path: Path) -> str:
         """Return a raw file's path as reports name it, or a project's path relative to its root."""
-        for base in (self.root, self.evidence):
-            if path.is_relative_to(base):
-                return path.relative_to(base).as_posix()
-        return path.as_posix()
+        around = next((base for base in (self.root, self.evidence) if path.is_relative_to(base)), None)
+        return (path.relative_to(around) if around else path).as_posix()
 
 
 @dataclass(frozen=True)
@@ -130,14 +124,9 @@ class Project:
 
 def find_root(start: Path) -> Path:
     """Return the folder of the nearest pyproject.toml with `[tool.gates]`, else of the nearest at all, else `start`."""
-    nearest = None
-    for folder in (start, *start.parents):
-        file = folder / "pyproject.toml"
-        if file.is_file():
-            nearest = nearest or folder
-            if "gates" in tool_tables(file):
-                return folder
-    return nearest or start
+    files = [file for folder in (start, *start.parents) if (file := folder / "pyproject.toml").is_file()]
+    own = next((file for file in files if "gates" in tool_tables(file)), next(iter(files), start / "pyproject.toml"))
+    return own.parent
 
 
 def interpreter(named: str | None, folder: Path) -> str | None:
@@ -163,8 +152,7 @@ def load(root: Path) -> Settings:
     try:
         return Settings.model_validate(table, strict=False)
     except ValidationError as error:
-        lines = [_complaint(file, item) for item in error.errors()]
-        raise UsageError("\nerror: ".join(lines)) from error
+        raise UsageError("\nerror: ".join(_complaint(file, item) for item in error.errors())) from error
 
 
 def tool_tables(file: Path) -> dict[str, Any]:

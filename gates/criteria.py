@@ -173,12 +173,9 @@ def judge_coverage(task: Task, stands: Mapping[str, Status]) -> Finding:
     counts, asked = Counter(stands.values()), task.coverage_at_least
     counting, passed = len(stands) - counts[Status.WAIVED], counts[Status.PASS]
     got, reachable = (n / counting if counting else 0.0 for n in (passed, passed + sum(counts[s] for s in OPEN)))
-    if not asked:
-        outcome = Outcome.NOT_APPLICABLE
-    elif passed and got >= asked:  # shares, not counts: 0.55 * 20 is more than 11
-        outcome = Outcome.PASSED
-    else:
-        outcome = Outcome.FAILED if counting and reachable < asked else Outcome.UNKNOWN
+    outcome = Outcome.FAILED if counting and reachable < asked else Outcome.UNKNOWN
+    if not asked or (passed and got >= asked):  # shares, not counts: 0.55 * 20 is more than 11
+        outcome = Outcome.PASSED if asked else Outcome.NOT_APPLICABLE
     waived = f", {counts[Status.WAIVED]} waived and left out" if counts[Status.WAIVED] else ""
     ends = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
     verified = f"{passed} of {counting} criteria ({got:.1%}) are verified{waived}"

@@ -151,8 +151,7 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             draft.rename(root / STORE / name)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        runs = sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)
-        for old in runs[:-MOST_RUNS]:
+        for old in sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_RUNS]:
             shutil.rmtree(old, ignore_errors=True)
 
 
@@ -229,8 +228,7 @@ def installed(root: Path, python: str) -> str:
 def _importable(root: Path, python: str) -> Iterator[str]:
     facts = [sys.version, sys.prefix, sys.base_prefix, *sys.path]
     if python != sys.executable:
-        asked = [python, "-c", ASK]
-        done = subprocess.run(asked, capture_output=True, check=False, cwd=root, timeout=60)
+        done = subprocess.run([python, "-c", ASK], capture_output=True, check=False, cwd=root, timeout=60)
         facts = json.loads(done.stdout) if not done.returncode else [os.urandom(8).hex(), "", ""]
     version, prefix, base, *paths = map(str, facts)
     yield f"{python} {version} {prefix} {base}"

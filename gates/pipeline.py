@@ -182,8 +182,7 @@ def _run_gate(
         first = f"Fix first what blocks {blocked}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
-        withheld = EvidenceSet(why=f"the {gate.name} gate was not run")
-        report = judge(gate, task, withheld, day_of(evidence))
+        report = judge(gate, task, EvidenceSet(why=f"the {gate.name} gate was not run"), day_of(evidence))
         put_off = {"remediation": first, "impact": ""}  # what comes first, and nothing else
         open_ = (f.model_copy(update=put_off) if f.outcome is Outcome.UNKNOWN else f for f in report.findings)
         report = report.model_copy(update={"findings": tuple(open_)})

@@ -172,10 +172,8 @@ class Report(Model):
         """Return what a merge waits for where evidence is missing: the criteria that lack it, or all of it."""
         lacking = {finding.criterion for finding in self.every_finding if finding.leaves_open}
         names = [criterion.id for criterion in self.criteria if criterion.id in lacking]
-        if not names:
-            return "the evidence is complete"
-        if len(names) > NAMED:
-            return f"{len(names)} criteria are verified"
+        if not names or len(names) > NAMED:
+            return f"{len(names)} criteria are verified" if names else "the evidence is complete"
         return f"{joined(names)} {'is' if len(names) == 1 else 'are'} verified"
 
     @property

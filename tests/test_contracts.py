@@ -196,8 +196,10 @@ def test_every_rule_id_in_the_source_is_documented() -> None:
         for path in (ROOT / "gates").rglob("*.py")
         for rule in re.findall(r'rule"?\s*[=:]\s*"([A-Z]{2}\d{3})"', path.read_text(encoding="utf-8"))
     }
-    assert written
-    assert written <= pipeline.rule_texts().keys()
+    assert written and written <= pipeline.rule_texts().keys()
+    steps = ROOT / "gates/checks/training_steps"
+    faults = re.findall(r'fault\("([\w ]+)"', "".join(path.read_text("utf-8") for path in steps.glob("*.py")))
+    assert {*faults} == {*re.findall(r"^([\w ]+):$", (steps / "faults.yaml").read_text("utf-8"), re.MULTILINE)}
 
 
 NAMED = {"Calculations": "calculations", "Concurrency": "concurrency", "HotPaths": "hot_paths",

@@ -40,7 +40,6 @@ PASSING = Check(
     name="rigged",
     gate="rigged",
     order=1,
-    uses=(),
     plan=lambda _task: (Planned(id="a", title="A"), Planned(id="b", title="B")),
     judge=lambda _task, _evidence: iter([a_finding(check="a"), a_finding(check="b")]),
 )

@@ -178,8 +178,7 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Findi
 def _absent(about: About, message: str, fix: str, **own: object) -> Finding:
     """Say that code is not there; what rests on not finding something is high at most."""
     found = about.failed(message, fix, impact=NONE, **own)
-    critical = found.severity is Severity.CRITICAL
-    return found.model_copy(update={"severity": Severity.HIGH}) if critical else found
+    return found.model_copy(update={"severity": Severity.HIGH}) if found.severity is Severity.CRITICAL else found
 
 
 def _by_symbol(about: About, binding: CodeBinding, trace: SymbolTrace | None, kept: EmptiedSymbol | None) -> Findings:
@@ -271,8 +270,7 @@ def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) 
     if trace.problem:
         at = about.but(location=trace.places[0]) if trace.places else about
         fix = "Write the code that the pattern describes where it runs, or bind the criterion to the code that does it."
-        actual = f"{len(trace.places)} of {count}"
-        yield _absent(at, f"{name} is not implemented: {trace.problem}.", fix, actual=actual)
+        yield _absent(at, f"{name} is not implemented: {trace.problem}.", fix, actual=f"{len(trace.places)} of {count}")
         return
     for number, found in enumerate(trace.places, 1):
         own = about.but(location=found, subject=name if number == 1 else f"{name} #{number}")

@@ -199,8 +199,7 @@ def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
         yield about.unknown(f"Whether the tests notice mutants of the changed lines was not seen: {why}")
         return
     lines = [[*found] for _, found in groupby(seen.missed, key=lambda mutant: str(mutant.location))]
-    survived = about.but(severity=Severity.LOW)
-    yield from (_missed(survived, line) for line in lines)
+    yield from (_missed(about.but(severity=Severity.LOW), line) for line in lines)
     if not seen.missed:
         late = f"; there was no time for {seen.untried} more" if seen.untried else ""
         some = f"The tests noticed each of {counted(seen.tried, 'mutant')} of lines changed since {seen.base}{late}."

@@ -227,10 +227,8 @@ def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
         yield unknown(f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped")
     elif path.on not in {"any", device}:
         yield unknown(f"its steps ran on {device or 'no device'}, and must be seen on {path.on}")
-    elif kind is STALL:
-        yield _stall(path, seen)
     else:
-        yield from _counted(kind, path, seen)
+        yield from [_stall(path, seen)] if kind is STALL else _counted(kind, path, seen)
 
 
 def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:

@@ -164,8 +164,7 @@ class Scaling(Probes[Scale, Scaled]):
         told = part.model_dump(include={"call", "args", "kwargs", "of", "threads", "restarts", "budget_s"})
         asked = {**told, "argument": part.argument, "sizes": part.sizes}
         probed = probe.ask("scaling", name, asked, limit_s, threads=part.threads)
-        base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
-        return readable(base, lambda: _facts(probed))
+        return readable(Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes), lambda: _facts(probed))
 
 
 def _facts(probed: Probed) -> dict[str, object]:

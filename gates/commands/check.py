@@ -57,8 +57,7 @@ def _location(path: str, line: int, last: int | None = None) -> dict[str, object
 def read_sarif(path: Path, base: Path) -> list[str]:
     """Return the findings of another linter, a line each, paths relative to a folder; raise `UsageError`."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        runs = said["runs"]
+        runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
         return [_line(run, result, base) for run in runs for result in run.get("results", ())]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error

@@ -27,8 +27,7 @@ def perform(before: Path, after: Path | None = None) -> str:
     old, new = _result(before), _result(after)
     lines = [_head("A", before, old), _head("B", after, new), *_notes(old, new)]
     apart = (f"{name}: {text}: {way or 'the intervals overlap'}" for name, text, way in numbers(old, new))
-    parts = {"criteria": _criteria(old, new), "findings": _findings(old, new), "numbers": apart}
-    for name, found in parts.items():
+    for name, found in {"criteria": _criteria(old, new), "findings": _findings(old, new), "numbers": apart}.items():
         told = [f"  {line}" for line in found]
         nothing = f"{name}: no change" if name != "numbers" else "numbers: none in both"
         lines += ["", f"{name}:" if told else nothing, *told]

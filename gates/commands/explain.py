@@ -78,8 +78,7 @@ def _of_task(task: Task, name: str | None, report: Report | None, folder: Path) 
 
 def _standing(criterion: CriterionReport) -> Iterator[str]:
     """Say what verifies a criterion, the first of each kind: what did not pass comes first."""
-    kinds = {"code": criterion.code, "test": criterion.tests, "measure": criterion.measures}
-    for title, found in kinds.items():
+    for title, found in {"code": criterion.code, "test": criterion.tests, "measure": criterion.measures}.items():
         for trace in sorted(found, key=lambda trace: trace.outcome is Outcome.PASSED)[:LISTED]:
             where = f" at {trace.location}" if trace.location else ""
             detail = f" ({trace.detail})" if trace.detail not in {"", trace.outcome.value} else ""

@@ -46,8 +46,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     store.prepare(out)
     web = web_of(request.project.root)  # before the faults are tried, as what they are tried on
     with guarded_folder() as folder:
-        context = request.project.context(folder)
-        proof = writable(_prove(task, context, request, say))
+        proof = writable(_prove(task, request.project.context(folder), request, say))
     told, page = proof.model_dump_json(indent=1, by_alias=True), markdown(proof, web, request.project.root / TEMPLATES)
     store.write({out / PAGE: page.encode(), out / PROOF: f"{told}\n".encode()}, "the proof", out)
     return f"{text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code

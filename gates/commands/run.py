@@ -147,16 +147,14 @@ def _judged(
         taken = earlier.seen.present if earlier and earlier.whole else {}
         evidence = EvidenceSet({**taken}, earlier=earlier)
         of_its_sources(root)
-        showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
-        with showing as progress:
+        with _shown(say, pipeline.discover(), before, quiet=request.quiet) as progress:
             report = pipeline.run(task, replace(context, evidence=folder), asked, progress, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
         if state and installed and not taken and not interrupted():
             with asked_once():  # anew: whether it changed meanwhile
                 after = kept.state_of(task, context, asked, reports)
             if after == state:
-                name = state.name(installed.result())
-                kept.keep(task, root, name, state, evidence, folder, report)
+                kept.keep(task, root, state.name(installed.result()), state, evidence, folder, report)
     return report
 
 

@@ -116,8 +116,7 @@ def _read(
             found += look(sources.module(path, ".".join(Path(name).parent.parts)))
         except Unparsed as error:
             at, _, message = str(error).removeprefix(f"{name}:").partition(": ")
-            place = Location(path=name, line=int(at.split(":")[0]))
-            gaps.append(_gap(Kind.UNREAD, message, "Fix the file.", place))
+            gaps.append(_gap(Kind.UNREAD, message, "Fix the file.", Location(path=name, line=int(at.split(":")[0]))))
         except RecursionError:
             gaps.append(_gap(Kind.UNREAD, "nested too deeply to be read", "Fix the file.", Location(path=name, line=1)))
     return found, gaps

@@ -153,15 +153,13 @@ def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> li
 
 def _word(events: Sequence[Happened], ends: tuple[str, ...]) -> tuple[list[Happened | None], list[str]]:
     """Return the events as a word with the markers of a loop; an end is marked only where they came to it."""
-    places: list[Happened | None] = [None, None, None]
-    word = ["start", "loop", "turn"]
+    letters: list[tuple[Happened | None, str]] = [(None, word) for word in ("start", "loop", "turn")]
     stepped = False
     for event in events:
         if stepped and event.word in BEGINS:
             stepped = False
-            places.append(None)
-            word.append("turn")
+            letters.append((None, "turn"))
         stepped = stepped or event.word in ENDS
-        places.append(event)
-        word.append(event.word)
-    return [*places, *(None for _ in ends)], [*word, *ends]
+        letters.append((event, event.word))
+    letters += [(None, end) for end in ends]
+    return [place for place, _ in letters], [word for _, word in letters]

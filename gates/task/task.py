@@ -228,8 +228,7 @@ def task_model() -> type[Task]:
 def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
     """Return, in words, what stands for a criterion by being run or measured, but for what is `idle`; or nothing."""
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
-    names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
-    return joined(names)
+    return joined([key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]])
 
 
 @dataclass(frozen=True)

@@ -167,8 +167,7 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
         before = text[: error.position]
         line = before.count("\n") + 1
         column = error.position - before.rfind("\n")
-        message = f"the character #x{error.character:04x} is not allowed in YAML; remove it"
-        return [Problem(line, column, message)]
+        return [Problem(line, column, f"the character #x{error.character:04x} is not allowed in YAML; remove it")]
     return problems
 
 
@@ -254,8 +253,7 @@ def problem_of(error: ErrorDetails, document: Document, model: type[Model], gone
 
 def _what(key: Key) -> str:
     """Return a key path in words, such as `criteria[2].measures[0]`."""
-    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
-    return words.lstrip(".") or "the file"
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".") or "the file"
 
 
 def known_keys(model: type[Model], key: Key) -> list[str]:

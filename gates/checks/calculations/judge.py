@@ -224,8 +224,7 @@ def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> Rows:
         impact = "The edge case is not handled." if is_edge else "Numbers made by it are wrong."
         told = f"{one.name}: {given} {told}" if is_edge else f"{given} {told}"
         about = (_wanted(case, made if run else None), impact if outcome is Outcome.FAILED else "")
-        fix = _remedy(outcome, run, one.part.call)
-        rows.append((Said(outcome, told, actual, place, *about, fix, given), run))
+        rows.append((Said(outcome, told, actual, place, *about, _remedy(outcome, run, one.part.call), given), run))
     return rows
 
 
@@ -287,8 +286,7 @@ def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
         yield f"expected {_wanted(case, None)}"
     if case.returns:
         expected = made.returned if made and is_made(case.expected) else encode(plain(case.expected))
-        within = {"tolerance": case.tolerance, "relative": case.relative}
-        yield from differences(expected, run.returned, **within)
+        yield from differences(expected, run.returned, tolerance=case.tolerance, relative=case.relative)
     numbers = [*numbers_in(run.returned)]
     if case.finite and not (numbers and all(-math.inf < number < math.inf for number in numbers)):
         yield "expected finite numbers"

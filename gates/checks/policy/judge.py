@@ -82,8 +82,7 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
     added = sorted(path for path in new.keys() - old.keys() if Path(path).name == "conftest.py")
     yield from (moved(Part.CHANGED, f"file {path}", "none", "there", Location(path=path)) for path in added)
     yield from moves.compare_settings(*states.named(moves.WATCHED), unread)
-    known = {task.path, before.path if before else ""}
-    for path in sorted(states.gone - known):
+    for path in sorted(states.gone - {task.path, before.path if before else ""}):
         if is_under(path, was.settings.tasks) and path.endswith(spec.SUFFIXES):
             yield moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None)
     yield from _workflows(states)

@@ -76,8 +76,7 @@ def compare_tests(before: Files, after: Files) -> Iterator[Move]:
     was, now = dict(_skips(before)), dict(_skips(after))
     for test, place in found_again(old, new).items():
         for mark in sorted(now.get(place or "", frozenset()) - was[test]):
-            where = Location(path=str(place).partition("::")[0])
-            yield moved(Part.TESTS, f"test {test}", "runs", mark, where)
+            yield moved(Part.TESTS, f"test {test}", "runs", mark, Location(path=str(place).partition("::")[0]))
         if place is None:
             yield moved(Part.TESTS, f"test {test}", "there", "deleted", None)
     for path, content in before.items():

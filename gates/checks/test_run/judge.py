@@ -253,10 +253,8 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell the run, or why there is none."""
     run = evidence.get(PytestRun)
-    if run is None:
-        yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
-    else:
-        yield from _described(run)
+    unseen = Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
+    yield from _described(run) if run else [unseen]
 
 
 SLOWEST = 10

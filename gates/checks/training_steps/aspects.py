@@ -173,8 +173,7 @@ def _off_by_two(compared: Sequence[Compared]) -> Iterator[Said]:
     if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
         times = f"{2**off:g} times"
         told = f"The loss is scaled by hand, and the gradients are {times} those computed in float64"
-        said = f"{told} in each of {len(many)} steps."
-        yield fault("divided by another scale", said, times, many[0].location)
+        yield fault("divided by another scale", f"{told} in each of {len(many)} steps.", times, many[0].location)
 
 
 def _right(run: Recorded) -> Said:

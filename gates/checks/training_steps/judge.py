@@ -135,8 +135,7 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
     scalers = _scalers([attempt for run in runs for attempt in run.attempts])
     names = {scaler: _names(runs, scaler) for scaler in scalers}
     steps = sum(len(run.attempts) for run in runs)
-    scaled = any(event.word == "scaled_backward" for run in runs for event in run.events)
-    if scaled and scalers == [None]:
+    if any(event.word == "scaled_backward" for run in runs for event in run.events) and scalers == [None]:
         yield unseen("no step was taken through the scaler of its loss, so there is no scale to compare", needed=True)
     elif not any(run.logged for run in runs):
         yield absent("nothing was logged or returned by this training step", needed=True)

@@ -180,10 +180,7 @@ def lines_of(function: Function) -> range:
 
 def _functions(node: ast.AST) -> Iterator[Function]:
     for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, Function):
-            yield inner
-        else:
-            yield from _functions(inner)
+        yield from [inner] if isinstance(inner, Function) else _functions(inner)
 
 
 @dataclass(frozen=True)
