@@ -167,7 +167,7 @@ class Design:
         return 1 - alpha_of(self.attempt, alpha) / times
 
     def blocks(self, values: list[float]) -> list[list[float]]:
-        """Return the values of each start, without a short last one; many short ones are joined, as their medians jump."""
+        """Return the values of each start, without a short last one; short ones are joined, as their medians jump."""
         found = by_start(values, self.restarts)
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()
