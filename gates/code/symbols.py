@@ -33,7 +33,7 @@ class Use(Model):
 
 
 class SymbolTrace(Model):
-    """A symbol and its lines, or why there are none; `others` another run may take, of a `promise` nothing is done."""
+    """A symbol and its lines, or why there are none; `others` another run may take, a `promise` is defined empty."""
 
     symbol: str
     wanted: tuple[str, ...]

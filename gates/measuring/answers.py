@@ -96,7 +96,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
 
 
 def metric_of(measure: Measure, run: MeasurementRun) -> str:
-    """Return the metric that answers: CPU time in the place of wall time, where the task allows it, to compare CPUs."""
+    """Return the metric that answers: CPU time for wall time, where the task allows it and compares arms on a CPU."""
     taken, instead, samples = run.taken, fitness.CPU_TIME.get(measure.of, ""), samples_of(run)
     compared = measure.kind in {"ratio", "reduction"} and samples.device.type == "cpu"
     if taken is None or instead not in samples.metrics or taken.clock == "wall" or not compared:

@@ -24,9 +24,8 @@ LEVEL = 0.95
 METHOD = "median with sign-test interval"
 NEEDED = 6
 FAR = 5  # times sqrt(n): ten standard deviations of Bin(n, 1/2)
-UNITS: dict[str, tuple[str, ...]] = {
-    unit.lower(): (unit,) for unit in ("s", "ms", "us", "ns", "KiB", "MiB", "GiB")
-}  # that names end in
+# that names end in
+UNITS: dict[str, tuple[str, ...]] = {unit.lower(): (unit,) for unit in ("s", "ms", "us", "ns", "KiB", "MiB", "GiB")}
 UNITS |= {"bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"), "mb": ("MB", "MiB"), "gb": ("GB", "GiB")}
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -167,7 +166,7 @@ class Design:
         return 1 - alpha_of(self.attempt, alpha) / times
 
     def blocks(self, values: list[float]) -> list[list[float]]:
-        """Return the values of each start, without a short last one, many short ones joined: their medians jump."""
+        """Return the values of each start, without a short last one; short ones are joined, as their medians jump."""
         found = by_start(values, self.restarts)
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()

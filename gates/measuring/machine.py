@@ -41,11 +41,8 @@ class Gpu(Model):
 
 def observe() -> Machine:
     """Return the machine as it is now, as far as the system tells."""
-    return Machine(
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        quota=next((text for path in QUOTAS if (text := _text(path))), ""),
-        throttled_s=_throttled(),
-    )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Machine(cores=cores, quota=next(filter(None, map(_text, QUOTAS)), ""), throttled_s=_throttled())
 
 
 def processor() -> Device:

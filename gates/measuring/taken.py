@@ -19,7 +19,7 @@ NAME = Path(".gates", "attempts.jsonl")
 
 
 class Attempt(Model):
-    """One attempt to answer a criterion; `missed` are measures that failed by it, `drawn` digests times handed over."""
+    """One attempt to answer a criterion; `missed` measures failed by it, `drawn` is the digest of times handed over."""
 
     key: str
     at: str

@@ -282,14 +282,13 @@ class TwoStates:
 
     def _now(self, path: str) -> bytes | None:
         """Return a file of the work tree, or `None` for what is not there, a link, no file, or too large."""
-        file = self.root / path
+        file, why = self.root / path, "too large"
         try:
             if file.is_symlink() or not file.is_file():
                 return None
-            if file.stat().st_size > MAX_BLOB_BYTES:
-                self.skipped[f"{path} (too large)"] = None
-                return None
-            return file.read_bytes()
+            if file.stat().st_size <= MAX_BLOB_BYTES:
+                return file.read_bytes()
         except OSError as error:
-            self.skipped[f"{path} ({error.strerror or error})"] = None
-            return None
+            why = error.strerror or str(error)
+        self.skipped[f"{path} ({why})"] = None
+        return None

@@ -15,7 +15,7 @@ PROOF = "proof.json"
 
 
 class End(StrEnum):
-    """How a fault ended; five count. `broken` code cannot be imported, `unsteady` tests fail without it, too."""
+    """How a fault ended. `broken` code cannot be imported; `unsteady` tests fail without the fault, too."""
 
     KILLED = "killed"
     TIMEOUT = "timeout"

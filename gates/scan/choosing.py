@@ -130,7 +130,7 @@ def batches(files: Collection[str], links: Links) -> Iterator[tuple[list[str], f
 
 @dataclass(frozen=True)
 class TreeFacts:
-    """What the tree of a file tells: what it uses, which names stand for a word, and what `leads` to one."""
+    """What a file's tree tells: what it `uses`, by word the names that stand for it (`lends`), or `leads` to it."""
 
     uses: frozenset[str]
     lends: Mapping[str, frozenset[str]]

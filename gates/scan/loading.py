@@ -68,12 +68,11 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
             continue
         try:
             rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)
+            if rule.id in found:
+                errors.append(f"{rule.source}:1:1: the rule {rule.id!r} is also in {found[rule.id].source}; keep one")
+            found[rule.id] = rule
         except UsageError as error:
             errors.append(str(error))
-            continue
-        if rule.id in found:
-            errors.append(f"{rule.source}:1:1: the rule {rule.id!r} is also in {found[rule.id].source}; keep one")
-        found[rule.id] = rule
     if errors:
         raise UsageError("\nerror: ".join(dict.fromkeys(errors)))
     return found

@@ -200,7 +200,7 @@ class Parser:
 
 @dataclass(frozen=True)
 class Order:
-    """A compiled expression with the `names` of its events, the `positive` ones asked for, and `of` which objects."""
+    """A compiled expression: `names` are its events, `positive` those asked for, `of` whose objects it goes through."""
 
     text: str
     names: frozenset[str]

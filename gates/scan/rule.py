@@ -233,7 +233,7 @@ class OrderRule:
 
 @dataclass(frozen=True)
 class Rule:
-    """A code rule that can be applied; `places` are those of the values of its file, `own` is one of a project."""
+    """A code rule that can be applied; `places` are those of values in its file, `own` says that it is a project's."""
 
     form: RuleForm
     source: str

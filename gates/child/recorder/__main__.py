@@ -149,7 +149,7 @@ class Hidden:
 
 
 class Overflow:
-    """Makes a gradient of step number `step`, known to be of `optimizer`, infinite, and tells what came of that step.
+    """Makes a gradient of step number `step` infinite and tells what came of it; `optimizer` is the number of its own.
 
     The step is `over` once its window is, and `cleared` where the infinite gradient is gone with it.
     """

@@ -126,7 +126,7 @@ class Scene:
         return as_location(self._places.of(sys._getframe(1)))  # noqa: SLF001  # as logging does
 
     def safely(self, what: str, look: Callable[[], R]) -> R | None:
-        """Return what a look of the recorder comes to; a fault of it is noted once, and none of the project's."""
+        """Return what a look of the recorder comes to; its fault is noted once, and never becomes the project's."""
         try:
             return look()
         except Exception as error:  # noqa: BLE001  # see above

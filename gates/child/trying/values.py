@@ -48,7 +48,7 @@ def hearing(keys: Mapping[str, tuple[str, int]], tell: Callable[[str, str], None
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a value, with the length of a tuple and apart a tensor of one number; nothing for no kind."""
+    """Return the kind of a value, of a tuple with its length, a tensor of one number apart; nothing for any other."""
     names = (CALLABLES.get(base.__name__, base.__name__) for base in type(value).__mro__)
     kind = next((name for name in names if name in KINDS), "")
     if kind == "Tensor" and getattr(value, "shape", None) == ():

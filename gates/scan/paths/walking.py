@@ -232,7 +232,7 @@ class Walker(Running):
         return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
 
     def _while(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
-        """Walk a loop in two turns; in one that only tries again."""
+        """Walk a loop in two turns, or in one where it only tries again."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
         marked = not isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise)
@@ -240,7 +240,7 @@ class Walker(Running):
         return [each for after in run for each in after]
 
     def _turns(self, node: Loop, path: State, scope: Scope, bind: Turn, *, marked: bool = True) -> Paths:
-        """Walk the turns of a loop, each with a mark, and leave it; one of a loop that is not marked."""
+        """Walk the turns of a loop, each with a mark, and leave it; a loop without marks has one turn."""
         outer, guards = path.turns, path.guards
         begins, turns, ends = ([mark] if marked else [] for mark in self.marks(node, scope))
         going = [path.happens(*begins)]

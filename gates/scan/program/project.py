@@ -157,11 +157,10 @@ class Imports:
 
     def _from_stars(self, name: str, module: Module) -> str | None:
         found = [(star, self.find_module(star, module)) for star in module.stars]
-        for _, source in found:
-            if source is not None and source is not module and (name in source.bindings or source.stars):
-                named = self._bound(name, source, MAX_HOPS - 1) or self.starred(name, source)
-                if named is not None:
-                    return named
+        sources = (source for _, source in found if source is not None and source is not module)
+        for source in (each for each in sources if name in each.bindings or each.stars):
+            if named := self._bound(name, source, MAX_HOPS - 1) or self.starred(name, source):
+                return named
         outside = [star for star, source in found if source is None]
         if len(outside) == 1 and name not in BUILTINS and name not in module.bindings:
             return canonical(f"{outside[0]}.{name}")

@@ -122,13 +122,9 @@ class Scope:
 
     def through(self, node: ast.expr) -> "tuple[ast.expr, Scope] | None":
         """Return the expression that a variable or attribute was made by, where there is exactly one."""
-        if isinstance(node, ast.Name):
-            found = self.lookup(node.id)
-            bindings = [(b, found[0]) for b in found[1]] if found else []
-        elif isinstance(node, ast.Attribute):
-            bindings = self.attribute(node)
-        else:
-            return None
+        found = self.lookup(node.id) if isinstance(node, ast.Name) else None
+        bindings = [(binding, found[0]) for binding in found[1]] if found else []
+        bindings = self.attribute(node) if isinstance(node, ast.Attribute) else bindings
         if len(bindings) != 1 or bindings[0][0].kind != "value":
             return None
         value = bindings[0][0].node

@@ -141,10 +141,10 @@ class Types:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return one({self._annotated(n, scope) for n in (node.left, node.right) if not is_none(n)})
         if isinstance(node, ast.Subscript):
-            if scope.dotted(node.value) in UNIONS:
+            named = scope.dotted(node.value)
+            if named in UNIONS:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 return one({self._annotated(n, scope) for n in inner if not is_none(n)})
-            named = scope.dotted(node.value)
             return named if named is not None and named.partition(".")[0] in READ else None
         return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
 
