@@ -65,10 +65,10 @@ def test_what_arms_need_is_imported_once_where_a_fork_loses_nothing(
 
 ENDS = """
 import atexit, gc, pathlib
-kept = type("Slow", (), {"__del__": lambda _: pathlib.Path("taken apart").touch()})()
+kept, looked = type("Slow", (), {"__del__": lambda _: pathlib.Path("taken apart").touch()})(), gc.isenabled()
 def make():
     atexit.register(pathlib.Path("tidied").touch)
-    return gc.get_freeze_count
+    return gc.get_freeze_count if gc.isenabled() and not looked else int
 """
 
 
