@@ -57,11 +57,13 @@ def main() -> None:
 def _import(module: str, paths: list[str]) -> None:
     sys.argv = [module]
     import_from(paths)
+    gc.disable()  # next to nothing of what an import makes is garbage
     try:
         importlib.import_module(module)
     except BaseException:  # noqa: BLE001  # each arm says so for itself
         traceback.print_exc()
     gc.freeze()  # no fork needs to look for garbage in it, which would copy all of it
+    gc.enable()
 
 
 def alone() -> None:
@@ -127,9 +129,8 @@ class Worker:
     def hello(self) -> Told:
         """Tell where the step runs."""
         environment = {"python": platform.python_version(), "platform": platform.platform()}
-        for name in ("torch", "numpy"):
-            version = getattr(sys.modules.get(name), "__version__", None)
-            environment |= {name: str(version)} if version else {}
+        versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "numpy")}
+        environment |= {name: str(version) for name, version in versions.items() if version}
         return {"hello": PROTOCOL, "device": self._device(), "environment": environment, "threads": self._threads}
 
     def run(self, steps: int, discard: int) -> Told:
@@ -143,9 +144,8 @@ class Worker:
         if events:
             events[0].record()
         result = self._call(steps)
-        if events:
-            events[1].record()
         if self._cuda:
+            events[1].record()
             self._cuda.synchronize()
         end, cpu_end = perf_counter(), process_time()
         told: Told = {

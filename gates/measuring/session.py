@@ -97,13 +97,11 @@ class Session:
 
     def __init__(self, plan: Plan, bench: Bench) -> None:
         self._plan, self._asked, self._bench = plan, plan.asked, bench
-        self._began = time.monotonic()
-        self._most = plan.asked.pairs
-        self._split = 1
+        self._began, self._before = time.monotonic(), machine.observe()
+        self._most, self._split = plan.asked.pairs, 1
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
-        self._before = machine.observe()
         self._gpu: Gpu | None = None
         self._source = random.SystemRandom()
         self._running: _Running | None = None
@@ -123,8 +121,7 @@ class Session:
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            is_look = self.pairs in looks_until(self._most)
-            if is_look and settled(*self._seen("decided")):
+            if self.pairs in looks_until(self._most) and settled(*self._seen("decided")):
                 ended = "decided" if self.pairs < self._most else ended
                 break
         self._end_processes()
@@ -230,8 +227,7 @@ class Session:
         """Take several short pairs in the place of each, as many as the longest step lets there be."""
         if self._device.type != "cpu" or self._asked.pairs < MANY or len(self._plan.names) == 1:
             return  # a level is that of long segments: what comes with each switch is not its own
-        fitting = math.ceil(self._segment_s / (LEAST_STEPS * longest_s))
-        self._split = max(1, min(SPLIT, fitting))
+        self._split = min(SPLIT, math.ceil(self._segment_s / (LEAST_STEPS * longest_s)))
         self._most *= self._split
         self._block *= self._split
 

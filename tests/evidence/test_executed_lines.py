@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from gates.code.syntax import parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, coverage_env, functions_of, named_tests
+from gates.evidence.lines.traced import Traced
 from gates.model import Location
 
 CORE = """\
@@ -60,24 +62,9 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
     plugin = root.parent / "plugin"
     plugin.mkdir()
     (plugin / "gates_probe").symlink_to(HERE)
-    env = {
-        **clean(),
-        "PYTHONPATH": f"{plugin}:{root}",
-        **coverage_env(context.evidence / "pytest/coverage", a_task(), context),
-    }
-    argv = [
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "-W",
-        "error",
-        "-p",
-        "gates_probe.witness.lines",
-        *QUICK.split(),
-        *options,
-        "tests",
-    ]
+    told = coverage_env(context.evidence / "pytest/coverage", a_task(), context)
+    argv = [python, "-m", "pytest", "-q", "-W", "error", "-p", "gates_probe.witness.lines", *QUICK.split()]
+    env = {**clean(), "PYTHONPATH": f"{plugin}:{root}", **told}
     subprocess.run([*argv, *options, "tests"], cwd=root, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
     return context
 
@@ -113,6 +100,16 @@ def test_each_line_names_the_tests_that_ran_it_and_a_shared_fixture_is_no_test(s
     assert ran(seen, "untouched") == []
     assert seen.contexts_in(function(seen, "made_once").body) == {"fixture:shared"}
     assert seen.doubt() == ""
+
+
+def test_lines_of_16000_tests_take_no_memory_by_the_square(own: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = frozenset(f"test:tests/test_core.py::test_many[{number}]" for number in range(16_000))
+    monkeypatch.setattr(Traced, "where", {str(own.root / "pkg/core.py"): {5: names}})
+    tracemalloc.start()
+    seen, (_, most) = lines(own), tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seen.contexts_in(Location(path="pkg/core.py", line=5)) == names
+    assert most < 5e6  # a number of 16,000 bits for each would be 17 MB more
 
 
 STARTING = """\
@@ -156,9 +153,7 @@ def test_what_was_not_followed_is_named(tmp_path: Path) -> None:
 
 
 def test_run_that_dies_keeps_what_it_saw_and_says_so(tmp_path: Path) -> None:
-    dying = (
-        "import os\nfrom pkg.core import double\n\n\ndef test_a():\n    double(1)\n\n\ndef test_b():\n    os._exit(0)\n"
-    )
+    dying = "import os\nfrom pkg.core import double\ndef test_a():\n    double(1)\ndef test_b():\n    os._exit(0)\n"
     seen = lines(run(tmp_path / "project", tests=dying))
     assert named_tests(seen.contexts_in(function(seen, "double").body)) == ["tests/test_core.py::test_a"]
     assert seen.doubt() == "the test run did not come to its end"
@@ -166,8 +161,7 @@ def test_run_that_dies_keeps_what_it_saw_and_says_so(tmp_path: Path) -> None:
 
 CONFTESTS = {
     "a tracer of its own": "import sys\nsys.settrace(lambda *a: None)\n",
-    "a tracer that takes over": "import sys, pytest\n\n\n@pytest.fixture(autouse=True)\ndef traced():\n"
-    "    sys.settrace(lambda *a: None)\n",
+    "one that takes over": "import sys, pytest\n@pytest.fixture(autouse=True)\ndef own():\n    sys.settrace(print)\n",
 }
 
 
@@ -201,10 +195,8 @@ def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_cou
     folder = own.evidence / "pytest/coverage"
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     (folder / "state.gw0.json").write_text(json.dumps(state), encoding="utf-8")
-    (folder / "state.json").write_text(
-        json.dumps({**state, "unseen": {"": "started another process (python), which was not followed"}}),
-        encoding="utf-8",
-    )
+    started = {**state, "unseen": {"": "started another process (python), which was not followed"}}
+    (folder / "state.json").write_text(json.dumps(started), encoding="utf-8")
     (folder / "data").rename(folder / "data.gw0")
     seen = lines(own)
     assert (len(seen.contexts_in(function(seen, "double").body)), seen.doubt()) == (2, "")

@@ -65,30 +65,21 @@ def test_what_arms_need_is_imported_once_where_a_fork_loses_nothing(
 
 ENDS = """
 import atexit, gc, pathlib
-
-class Slow:
-    def __del__(self):
-        pathlib.Path("taken apart").touch()
-
-kept = Slow()
-
+kept, looked = type("Slow", (), {"__del__": lambda _: pathlib.Path("taken apart").touch()})(), gc.isenabled()
 def make():
     atexit.register(pathlib.Path("tidied").touch)
-    return gc.get_freeze_count
+    return gc.get_freeze_count if gc.isenabled() and not looked else int
 """
 
 
 def test_an_arm_looks_for_no_garbage_in_what_it_shares_and_is_not_taken_apart(bench: Bench, tmp_path: Path) -> None:
     root = a_folder(tmp_path / "p")
     (root / "ends.py").write_text(ENDS)
-    workers = bench.start_all({name: started(root, call="ends:make") for name in ("one", "other")})
-    digests = set()
-    for worker in workers.values():
+    for worker in bench.start_all({name: started(root, call="ends:make") for name in ("one", "other")}).values():
         worker.hello()
-        digests.add(worker.run(1).digest)
+        assert worker.run(1).digest not in {digest(0), ""}
         assert worker.stop()
-    assert digests.isdisjoint({digest(0), ""})
-    assert ((root / "tidied").exists(), (root / "taken apart").exists()) == (True, False)
+    assert [(root / name).exists() for name in ("tidied", "taken apart")] == [True, False]
 
 
 @pytest.mark.parametrize(

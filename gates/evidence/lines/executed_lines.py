@@ -138,7 +138,7 @@ class ExecutedLines(Evidence):
         own = {os.path.realpath(path): module.path for path, module in modules.items()}
         where = {path: dict[int, frozenset[str]]() for path in own} | traced.where
         contexts = sorted({name for lines in where.values() for names in lines.values() for name in names})
-        bits, sets = {name: 1 << number for number, name in enumerate(contexts)}, dict[frozenset[str], int]()
+        numbers, sets = {name: number for number, name in enumerate(contexts)}, dict[frozenset[str], int]()
         lines: dict[str, dict[int, int]] = {}
         for path, ran in where.items():
             shown = own.get(path) or context.shown(Path(path))
@@ -148,7 +148,7 @@ class ExecutedLines(Evidence):
             functions=tuple(f for one in modules.values() for f in functions_of(one, lines.get(one.path, {}))),
             lines=lines,
             contexts=tuple(contexts),
-            sets=tuple(f"{sum(bits[name] for name in names):x}" for names in sets),
+            sets=tuple(f"{sum(1 << numbers[name] for name in names):x}" for names in sets),
             unseen=traced.unseen,
             doubts=traced.doubts,
             foreign=tuple(sorted({*traced.foreign})),
