@@ -75,7 +75,7 @@ class Tracker:
             ValueError: a metric has the name of a number that each step has.
         """
         names = tuple(result.metrics)
-        if taken := RESERVED.intersection(names):
+        if names and (taken := RESERVED.intersection(names)):
             raise ValueError(f"a metric needs another name than {min(taken)!r}, which the tracker gives by itself")
         fixed = (result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
         scalars = torch.stack((*fixed, *result.metrics.values()))
@@ -99,7 +99,7 @@ class Tracker:
         scalars = torch.cat([each for each, _ in pending])
         numbers = iter(scalars.tolist())  # the one copy; it waits for the device
         steps = tuple(
-            StepRecord(step, *islice(numbers, SCALARS), metrics=dict(zip(names, numbers, strict=False)))
+            StepRecord._make((step, *islice(numbers, SCALARS), dict(zip(names, numbers, strict=False))))
             for step, (_, names) in enumerate(pending, self.step - len(pending))
         )
         self.skipped += sum(record.found_inf > 0.0 for record in steps)
