@@ -1,10 +1,13 @@
 """What a step that is not taken leaves as it was: buffers, such as BatchNorm's statistics, and the optimizers."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
+
+VERSION = attrgetter("_version")
 
 
 class Kept:
@@ -23,9 +26,7 @@ class Kept:
         self._before: list[Tensor] = []
         self._params = params
         self._optimizers = optimizers
-        self._states: list[int] = []
-        self._written: list[Tensor] = []
-        self._writes = 0
+        self._writes = self._count()
 
     def keep(self) -> None:
         """Keep the buffers as they are before a step."""
@@ -42,12 +43,9 @@ class Kept:
         return self._count() != self._writes
 
     def _count(self) -> int:
-        states = [number for each in self._optimizers for number in (id(each.state), len(each.state))]
-        if states != self._states:  # the first step makes them, and loading makes others
-            self._states = states
-            counts = [state.get("step") for each in self._optimizers for state in each.state.values()]
-            self._written = [*self._params, *(count for count in counts if isinstance(count, Tensor))]
-        return sum([each._version for each in self._written])  # noqa: SLF001  torch has no public way to ask
+        counts = [state.get("step") for each in self._optimizers for state in each.state.values()]
+        written = [each for each in (*self._params, *counts) if isinstance(each, Tensor)]
+        return sum(map(VERSION, written))  # torch has no public way to ask
 
 
 def _packed(group: list[Tensor]) -> Tensor:

@@ -13,12 +13,8 @@ def skips_on_device(optimizer: torch.optim.Optimizer) -> bool:
 
     Of a `step` that somebody else wrote it cannot be known, whatever the optimizer says of itself.
     """
-    if not type(optimizer).step.__module__.startswith("torch.optim."):
-        return False
-    for group in optimizer.param_groups:  # noqa: SIM110  a generator would cost each step as much again
-        if not group.get("fused"):
-            return False
-    return True
+    by_torch = type(optimizer).step.__module__.startswith("torch.optim.")
+    return by_torch and False not in [bool(group.get("fused")) for group in optimizer.param_groups]
 
 
 def begin_momentum(optimizer: torch.optim.Optimizer) -> None:

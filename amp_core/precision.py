@@ -1,7 +1,7 @@
 """The precision that training runs in: the names it has, and how a request becomes one that the device can keep."""
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -112,12 +112,6 @@ def _set_to(wanted: str | bool, found: Sequence[tuple[Any, str | bool]]) -> Iter
                 setattr(place, _SETTING, value)
 
 
-def _reader(place: Any) -> Callable[[str], str | bool]:  # noqa: ANN401  a module of torch's settings
-    """Return what reads a setting: where the type lacks it, a plain look-up would fail first, which takes long."""
-    read: Callable[[str], str | bool] = partial(getattr, place) if hasattr(type(place), _SETTING) else place.__getattr__
-    return read
-
-
 _BACKENDS: Any = torch.backends  # its settings are made at import, which no type declares
 _FLOAT32_SETTINGS: dict[str, tuple[Any, ...]]
 _EXACT: str | bool
@@ -132,7 +126,10 @@ if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
 else:
     _SETTING, _EXACT, _ROUNDED, _UNSET = "allow_tf32", False, True, False
     _FLOAT32_SETTINGS = {"cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn)}
-_PLACES = {device: [(place, _reader(place)) for place in places] for device, places in _FLOAT32_SETTINGS.items()}
+_PLACES = {  # and what reads each: where the type lacks the setting, a plain look-up would fail first, which takes long
+    device: [(each, partial(getattr, each) if hasattr(type(each), _SETTING) else each.__getattr__) for each in places]
+    for device, places in _FLOAT32_SETTINGS.items()
+}
 _AS_WANTED = nullcontext()
 
 

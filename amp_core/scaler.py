@@ -128,8 +128,7 @@ class LossScaler(torch.amp.GradScaler):
             mark = self._mark(self.across(mark.bad) == 0.0)
         for optimizer in optimizers:
             self._marks[id(optimizer)] = mark
-        if norms.params:
-            self._has_gradients = True
+        self._has_gradients |= bool(norms.params)
 
     def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> float | None:  # noqa: ANN401  as torch
         """Let an optimizer step, unless its step is bad; a fused one decides inside its kernel, without a host read.

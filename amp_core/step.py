@@ -4,8 +4,8 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +46,8 @@ Weigh: TypeAlias = Callable[[Batch], float | Tensor]
 WHOLE = nullcontext()  # around the last micro-batch of a window, whose gradients are exchanged
 
 
-class StepResult(NamedTuple):
+@dataclass(slots=True)  # not frozen: that would take a call for each field in each step
+class StepResult:
     """What one step came to: scalars on the device, so that reading them is the caller's choice.
 
     `loss` and `metrics` are means over the window. `grad_norm` is that of the true gradients, before clipping. `lr`
@@ -58,7 +59,7 @@ class StepResult(NamedTuple):
     lr: Tensor
     loss_scale: Tensor
     found_inf: Tensor
-    metrics: Mapping[str, Tensor] = MappingProxyType({})
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class TrainStep:

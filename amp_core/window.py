@@ -30,8 +30,6 @@ def mean_metrics(metrics: Sequence[Mapping[str, Tensor]], weights: Sequence[Weig
     Raises:
         ValueError: the micro-batches have different metrics.
     """
-    if not any(metrics):
-        return {}
     names = metrics[0].keys()
     for each in metrics:
         if each.keys() != names:
