@@ -1,5 +1,6 @@
 """An exponential moving average of parameters and buffers, which follows the steps that were really applied."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -27,6 +28,7 @@ class Ema:
         if not self.averages:
             raise ValueError("there is no parameter to average: pass model.parameters()")
         self.decay = decay
+        self._weights = (math.nan, self.averages[0], self.averages[0])  # a decay, 1 - decay and its negative as scalars
         self.swapped = 0  # how many blocks have the averages in the parameters' place
         self._live: list[Tensor] = []  # the parameters' own values meanwhile
 
@@ -37,12 +39,16 @@ class Ema:
         self.averages += [_wide(param) for param in more]
         self._narrow = any(own.dtype != wide.dtype for own, wide in zip(self.params, self.averages, strict=True))
 
-    @torch.no_grad()
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
-        weight = torch.rsub(found_inf, 1.0 - self.decay, alpha=1.0 - self.decay)
-        params = [_wide(param) for param in self.params] if self._narrow else self.params
-        torch._foreach_lerp_(self.averages, params, [weight] * len(params))
+        decay, share, back = self._weights
+        if decay != self.decay:
+            share, back = torch.full_like(found_inf, 1.0 - self.decay), torch.full_like(found_inf, self.decay - 1.0)
+            self._weights = (self.decay, share, back)
+        with torch.no_grad():
+            weight = torch.addcmul(share, found_inf, back)
+            params = [_wide(param) for param in self.params] if self._narrow else self.params
+            torch._foreach_lerp_(self.averages, params, [weight] * len(params))
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:

@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 
-@dataclass(frozen=True)
-class GradientNorms:
+class GradientNorms(NamedTuple):
     """The 2-norms of one step's true gradients: `total`, a float32 scalar, and `each`, in the order of `params`."""
 
     total: Tensor
@@ -32,13 +31,14 @@ def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> G
     Those of bfloat16 gradients are float32. The norm of sharded gradients (DTensor) is that of the whole. Nothing is
     read back to the host.
     """
-    having = [param for param in params if param.grad is not None]
-    if not having:
-        return GradientNorms(torch.zeros((), device=device), torch.zeros(0, device=device), having)
-    grads = [_dense(param) for param in having]
-    wide = torch.float32 if torch.bfloat16 in map(attrgetter("dtype"), grads) else None
-    norms = torch._foreach_norm(grads, 2.0, wide)  # noqa: SLF001  what torch's own clipping calls
-    each = _whole(torch.stack([norm.to(device) for norm in norms]))
+    grads = [grad for param in params if (grad := param.grad) is not None]
+    if not grads:
+        return GradientNorms(torch.zeros((), device=device), torch.zeros(0, device=device), ())
+    having = params if len(grads) == len(params) else [param for param in params if param.grad is not None]
+    dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
+    wide = torch.float32 if torch.bfloat16 in map(attrgetter("dtype"), dense) else None
+    norms = torch._foreach_norm(dense, 2.0, wide)  # noqa: SLF001  what torch's own clipping calls
+    each = _whole(torch.stack([norm if norm.device == device else norm.to(device) for norm in norms]))
     return GradientNorms(torch.linalg.vector_norm(each), each, having)
 
 
@@ -51,11 +51,6 @@ def by_group(norms: GradientNorms, optimizers: Sequence[torch.optim.Optimizer]) 
         parts.append(GradientNorms(torch.linalg.vector_norm(each), each, having))
         start += len(having)
     return parts
-
-
-def _dense(param: nn.Parameter) -> Tensor:
-    assert param.grad is not None
-    return param.grad.coalesce().values() if param.grad.is_sparse else param.grad
 
 
 def _whole(norms: Tensor) -> Tensor:

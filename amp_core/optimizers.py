@@ -1,11 +1,9 @@
 """Optimizers of every make: which of them skip a step by themselves, and what they take over from a checkpoint."""
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import torch
-from torch import Tensor
 
 IMPLEMENTATION = ("fused", "foreach", "capturable", "differentiable")
 
@@ -16,7 +14,7 @@ def skips_on_device(optimizer: torch.optim.Optimizer) -> bool:
     Of a `step` that somebody else wrote it cannot be known, whatever the optimizer says of itself.
     """
     by_torch = type(optimizer).step.__module__.startswith("torch.optim.")
-    return by_torch and all(group.get("fused") for group in optimizer.param_groups)
+    return by_torch and False not in [bool(group.get("fused")) for group in optimizer.param_groups]
 
 
 def begin_momentum(optimizer: torch.optim.Optimizer) -> None:
@@ -41,13 +39,6 @@ def begin_momentum(optimizer: torch.optim.Optimizer) -> None:
         for param in group["params"]:
             if param.grad is not None and optimizer.state[param].get("momentum_buffer") is None:
                 optimizer.state[param]["momentum_buffer"] = torch.zeros_like(param)
-
-
-def count_writes(params: Sequence[Tensor], optimizers: Sequence[torch.optim.Optimizer]) -> int:
-    """Return how often parameters and step counts, which fused optimizers write as well, were written so far."""
-    counts = [state.get("step") for each in optimizers for state in each.state.values()]
-    written = [*params, *(count for count in counts if isinstance(count, Tensor))]
-    return sum(map(attrgetter("_version"), written))  # torch has no public way to ask
 
 
 def load_optimizers(optimizers: Sequence[torch.optim.Optimizer], states: Sequence[Mapping[str, Any]]) -> None:

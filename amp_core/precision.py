@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -92,11 +93,10 @@ def float32_products(device_type: str, *, rounded: bool) -> AbstractContextManag
 
     It is set by the interface that the installed torch wants, and what was found is put back.
     """
-    places = _FLOAT32_SETTINGS.get(device_type, ())
     exact = (_EXACT, _UNSET) if device_type == "cpu" else (_EXACT,)  # a CPU rounds nothing unless it is told to
     wanted = (_ROUNDED,) if rounded else exact
-    others = [(place, value) for place in places if (value := _read(place)) not in wanted]
-    return _set_to(wanted[0], others) if others else nullcontext()
+    others = [(place, value) for place, read in _PLACES.get(device_type, ()) if (value := read(_SETTING)) not in wanted]
+    return _set_to(wanted[0], others) if others else _AS_WANTED
 
 
 @contextmanager
@@ -110,12 +110,6 @@ def _set_to(wanted: str | bool, found: Sequence[tuple[Any, str | bool]]) -> Iter
             setattr(place, _SETTING, _UNSET)  # a setting that was inherited goes on following what it inherits from
             if getattr(place, _SETTING) != value:
                 setattr(place, _SETTING, value)
-
-
-def _read(place: Any) -> str | bool:  # noqa: ANN401  a module of torch's settings
-    here = hasattr(type(place), _SETTING)  # else a plain look-up fails first, which takes microseconds in each step
-    found: str | bool = getattr(place, _SETTING) if here else place.__getattr__(_SETTING)
-    return found
 
 
 _BACKENDS: Any = torch.backends  # its settings are made at import, which no type declares
@@ -132,6 +126,11 @@ if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
 else:
     _SETTING, _EXACT, _ROUNDED, _UNSET = "allow_tf32", False, True, False
     _FLOAT32_SETTINGS = {"cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn)}
+_PLACES = {  # and what reads each: where the type lacks the setting, a plain look-up would fail first, which takes long
+    device: [(each, partial(getattr, each) if hasattr(type(each), _SETTING) else each.__getattr__) for each in places]
+    for device, places in _FLOAT32_SETTINGS.items()
+}
+_AS_WANTED = nullcontext()
 
 
 def precision_for(name: str | int, device_type: str) -> Precision:

@@ -51,6 +51,8 @@ def as_loss_and_metrics(returned: object) -> tuple[Tensor, Mapping[str, float | 
     Raises:
         ValueError: the loss is no tensor with one element, or a metric is no number.
     """
+    if isinstance(returned, Tensor) and returned.ndim == 0:
+        return returned, {}
     loss, metrics = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not isinstance(metrics, Mapping):
         found = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
@@ -70,7 +72,7 @@ def refuse_what_is_no_batch(batch: object) -> None:
         raise ValueError(  # noqa: TRY004  as the others
             f"a batch is a tuple of tensors, found a tensor of shape {tuple(batch.shape)}: call step((inputs, targets))"
         )
-    values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else ()
+    values = batch if isinstance(batch, (tuple, list)) else batch.values() if isinstance(batch, Mapping) else ()
     first = next(iter(values), None)
     if isinstance(first, Tensor) and not first.numel():
         raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")

@@ -128,7 +128,7 @@ class LossScaler(torch.amp.GradScaler):
             mark = self._mark(self.across(mark.bad) == 0.0)
         for optimizer in optimizers:
             self._marks[id(optimizer)] = mark
-        self._has_gradients = self._has_gradients or bool(norms.params)
+        self._has_gradients |= bool(norms.params)
 
     def step(self, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> float | None:  # noqa: ANN401  as torch
         """Let an optimizer step, unless its step is bad; a fused one decides inside its kernel, without a host read.
@@ -136,15 +136,16 @@ class LossScaler(torch.amp.GradScaler):
         Raises:
             RuntimeError: it stepped since the last update, or a closure was passed.
         """
-        if any(each is not None for each in (*args, kwargs.pop("closure", None))):
+        if (args or kwargs) and any(each is not None for each in (*args, kwargs.pop("closure", None))):
             raise RuntimeError("a closure cannot be passed: its loss would have to be scaled and unscaled by itself")
-        if id(optimizer) in self._stepped:
+        key = id(optimizer)
+        if key in self._stepped:
             raise RuntimeError("step() was called twice for this optimizer: call update() after each step")
-        if id(optimizer) not in self._marks:
+        if key not in self._marks:
             self._decide_alone(optimizer)
-        self._stepped.add(id(optimizer))
+        self._stepped.add(key)
         begin_momentum(optimizer)
-        bad = self._marks[id(optimizer)].bad
+        bad = self._marks[key].bad
         if not skips_on_device(optimizer):
             return None if bad.item() else optimizer.step(**kwargs)
         fused: Any = optimizer  # torch's contract with its fused optimizers: two attributes that none declares
@@ -157,16 +158,18 @@ class LossScaler(torch.amp.GradScaler):
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Count the step as applied or skipped, and adapt the scale, all on the device."""
-        marks = list({id(mark): mark for mark in self._marks.values()}.values()) or self._marks_of_unscaling()
+        marks = list(self._marks.values()) or self._marks_of_unscaling()
         if marks:
-            good = torch.stack([each.good.to(self.device) for each in marks]).all() if marks[1:] else marks[0].good
-            self.found_inf = self._mark(good).bad if marks[1:] else marks[0].bad
-        if marks and self._has_gradients:
-            self.attempts += 1
-            self.applied.add_(good)
-            self._recent.append(self.found_inf)
-            if self.dynamic and new_scale is None:
-                self._adapt()
+            mark = marks[0]
+            if any(each is not mark for each in marks[1:]):
+                mark = self._mark(torch.stack([each.good.to(self.device) for each in marks]).all())
+            self.found_inf = mark.bad
+            if self._has_gradients:
+                self.attempts += 1
+                self.applied.add_(mark.good)
+                self._recent.append(mark.bad)
+                if self.dynamic and new_scale is None:
+                    self._adapt()
         if self.dynamic and new_scale is not None:
             self.loss_scale.copy_(torch.as_tensor(new_scale)).clamp_(self.min_scale, self.max_scale)
         self.abandon()

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, by_group, measure_gradients
+from amp_core.kept import Kept
 from amp_core.observation import observed_dtypes, warn_unless_seen
-from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
+from amp_core.optimizers import load_optimizers, refuse_other_optimizers
 from amp_core.parallel import without_sync
 from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
@@ -43,8 +43,10 @@ LossFn: TypeAlias = Callable[[nn.Module, Batch], Tensor]
 MetricsFn: TypeAlias = Callable[[nn.Module, Batch], Tensor | tuple[Tensor, Mapping[str, float | Tensor]]]
 Weigh: TypeAlias = Callable[[Batch], float | Tensor]
 
+WHOLE = nullcontext()  # around the last micro-batch of a window, whose gradients are exchanged
 
-@dataclass(frozen=True)
+
+@dataclass(slots=True)  # not frozen: that would take a call for each field in each step
 class StepResult:
     """What one step came to: scalars on the device, so that reading them is the caller's choice.
 
@@ -111,7 +113,8 @@ class TrainStep:
         self.precision.prepare(model)
         self.loss_fn = loss_fn
         refuse_limits(max_grad_norm, sum(len(each.param_groups) for each in self.optimizers))
-        self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
+        limit = None if max_grad_norm == math.inf else max_grad_norm
+        self.max_grad_norm = tuple(limit) if isinstance(limit, Sequence) else limit
         if max_grad_value is not None and (not max_grad_value > 0.0 or max_grad_norm is not None):
             raise ValueError(f"max_grad_value must be positive, with max_grad_norm=None, found {max_grad_value!r}")
         self.max_grad_value = max_grad_value
@@ -160,15 +163,14 @@ class TrainStep:
             raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
         params = self._follow_new_parameters()
         self._clear_gradients()  # of whoever else ran a backward pass through this model
-        writes = count_writes(params, self.optimizers)
-        self._buffers.keep()
+        self._kept.keep()
         try:
             with self.precision.products():
                 return self._take(window, params)
         except BaseException as error:
-            if count_writes(params, self.optimizers) != writes:
+            if self._kept.moved():
                 self._half_taken = type(error).__name__
-            self._buffers.put_back()
+            self._kept.put_back()
             self._abandon()
             raise
 
@@ -180,7 +182,7 @@ class TrainStep:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
         self._norms = norms = measure_gradients(params, self.device)
         parts = [norms]
-        limits = self.max_grad_norm if isinstance(self.max_grad_norm, Sequence) else (self.max_grad_norm,)
+        limits = self.max_grad_norm if isinstance(self.max_grad_norm, tuple) else (self.max_grad_norm,)
         if limits is self.max_grad_norm:
             parts = by_group(norms, self.optimizers)
             metrics |= {f"grad_norm/{index}": part.total for index, part in enumerate(parts)}
@@ -193,7 +195,7 @@ class TrainStep:
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)  # skips by itself; a fused optimizer decides inside its kernel
         self.scaler.update()  # counters, floor and ceiling stay on the device
-        self._buffers.put_back(self.scaler.found_inf)
+        self._kept.put_back(self.scaler.found_inf)
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied, self.scaler.attempts)  # a skipped step must not advance it
         if self.ema is not None:
@@ -283,7 +285,7 @@ class TrainStep:
     def _remember(self, params: Sequence[nn.Parameter]) -> None:
         self._ids = [*map(id, params)]
         self._cleared = [*{id(param): param for param in (*self.model.parameters(), *params)}.values()]
-        self._buffers = KeptBuffers(self.model)
+        self._kept = Kept(self.model, params, self.optimizers)
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:
@@ -294,6 +296,8 @@ class TrainStep:
 
     def _kept_lr(self) -> Tensor:
         """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""
+        if self.schedule is not None:
+            return self.schedule.lr.clone()
         rate = self.lr
         return rate if rate is self._constant_lr[1] else rate.detach().clone().reshape(())
 
@@ -303,9 +307,8 @@ class TrainStep:
             raise ValueError("a step needs at least one batch, found none: is the loader empty?")
         weights = self._weights(window)
         losses, metrics = [], []
-        for index, (batch, weight) in enumerate(zip(window, weights, strict=True)):
-            last = index == len(window) - 1
-            with nullcontext() if last else without_sync(self.model):
+        for index, (batch, weight) in enumerate(zip(window, weights, strict=True), 1):
+            with WHOLE if index == len(window) else without_sync(self.model):
                 loss, named = self._forward(batch)
                 weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)

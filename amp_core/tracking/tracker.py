@@ -75,7 +75,7 @@ class Tracker:
             ValueError: a metric has the name of a number that each step has.
         """
         names = tuple(result.metrics)
-        if taken := RESERVED.intersection(names):
+        if names and (taken := RESERVED.intersection(names)):
             raise ValueError(f"a metric needs another name than {min(taken)!r}, which the tracker gives by itself")
         fixed = (result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
         scalars = torch.stack((*fixed, *result.metrics.values()))

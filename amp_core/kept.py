@@ -1,17 +1,22 @@
-"""The buffers of a model, such as BatchNorm's statistics, put back where the step that wrote them was skipped."""
+"""What a step that is not taken leaves as it was: buffers, such as BatchNorm's statistics, and the optimizers."""
+
+from collections.abc import Sequence
+from operator import attrgetter
 
 import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
 
+VERSION = attrgetter("_version")
 
-class KeptBuffers:
-    """Keeps the buffers that a model saves while a step writes them, and puts them back without a host read.
+
+class Kept:
+    """Keeps a model's saved buffers while a step writes them, puts them back without a host read, and counts writes.
 
     Buffers that are not saved, such as tables of rotary embeddings, are taken for constants.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, params: Sequence[Tensor], optimizers: Sequence[torch.optim.Optimizer]) -> None:
         saved = {id(value) for value in model.state_dict(keep_vars=True).values()}
         kinds: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
         for buffer in model.buffers():
@@ -19,15 +24,28 @@ class KeptBuffers:
                 kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
         self._groups = list(kinds.values())  # each of one dtype and device: it is copied at once
         self._before: list[Tensor] = []
+        self._params = params
+        self._optimizers = optimizers
+        self._writes = self._count()
 
     def keep(self) -> None:
         """Keep the buffers as they are before a step."""
+        self._writes = self._count()
         self._before = [_packed(group) for group in self._groups]
 
     def put_back(self, bad: Tensor | None = None) -> None:
         """Put back what was kept if `bad`, a scalar on the device, is 1; without it, as after an error, in any case."""
         for group, before in zip(self._groups, self._before, strict=True):
             _unpack(before if bad is None else torch.where(bad != 0.0, before, _packed(group)), group)
+
+    def moved(self) -> bool:
+        """Say whether parameters, or the step counts that fused optimizers write as well, were written since."""
+        return self._count() != self._writes
+
+    def _count(self) -> int:
+        counts = [state.get("step") for each in self._optimizers for state in each.state.values()]
+        written = [each for each in (*self._params, *counts) if isinstance(each, Tensor)]
+        return sum(map(VERSION, written))  # torch has no public way to ask
 
 
 def _packed(group: list[Tensor]) -> Tensor:
