@@ -273,12 +273,9 @@ def test_files_of_one_id_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found(root, "T2") == "tasks/T2.yaml"
 
 
-def test_unknown_task_gets_a_suggestion(tmp_path: Path) -> None:
+def test_unknown_task_gets_a_suggestion_or_the_place_to_write_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^no task 'T053' in 'tasks'; did you mean 'T035'\?$"):
-        found(a_folder(tmp_path, amp="T035"), "T053")
-
-
-def test_folder_without_tasks_says_where_to_write_one(tmp_path: Path) -> None:
+        found(a_folder(tmp_path / "project", amp="T035"), "T053")
     with pytest.raises(UsageError, match=rf"in '{tmp_path}/tasks'; write T1\.yaml there$"):
         found(tmp_path, "T1")
 

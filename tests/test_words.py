@@ -14,7 +14,7 @@ from gates.scan.loading import load_rules
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "decisions" not in page.parts),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not {"decisions", "example.md"} & {*page.parts}),
 ]
 MESSAGES = {"message", "remediation", "impact", "help", "title", "expected", "actual"}
 MOST_WORDS = 25

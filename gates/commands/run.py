@@ -232,7 +232,7 @@ def _shown(say: Say, gates: Sequence[Gate], before: Report | None, *, quiet: boo
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, markup=False)
-    with console.status("starting") as status, every(1, lambda: status.update(now())):
+    with console.status("starting") as status, every(1, lambda: status.update(console.render_str(now()))):
         yield Progress(step, ended=lambda report: console.print(_line(report)))
 
 

@@ -20,7 +20,6 @@ def _asking(rules: str) -> str:
 @pytest.mark.parametrize(("task", "said"), [
     (_naming("pkg/croe.py"), "tasks/T1.yaml:3: T1: 'implementation' names 'pkg/croe.py' (tasks/T1.yaml:3:31), and "),
     (_naming("pkg/croe.py"), "and there is no 'pkg/croe.py' in the project; did you mean 'pkg/core.py'?"),
-    (_naming("pgk/core.py"), "and there is no 'pgk/core.py' in the project; did you mean 'pkg/core.py'?"),
     (_naming("'pkg/*.py'"), "'pkg/*.py' (tasks/T1.yaml:3:31), and there is no 'pkg/*.py' in the project; patterns"),
     (_naming("pkg/empty"), "'pkg/empty' (tasks/T1.yaml:3:31), and that folder has no file"),
     (TASK.replace("[tests]", "[tests, else]", 1), "tasks/T1.yaml:4: T1: 'tests' names 'else' (tasks/T1.yaml:4:16)"),
