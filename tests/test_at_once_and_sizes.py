@@ -33,23 +33,23 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
     assert scale.name == "step_time_s of pkg.a:make(width=4, batch=n)"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("concurrency: [{}]", "5:15: expected exactly one of 'call' and 'shared'"),
-        ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
-        ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
-        ('concurrency: [{call: "a:b", in: [processes]}]', "'in' is gone: threads alone are started"),
-        ('concurrency: [{call: "a:b", each: [[1]]}]', "'each' needs two lists of arguments or more"),
-        ('concurrency: [{call: "a:b", each: [[1], [2]], workers: 3}]', "no 'args', no 'workers'"),
-        ('concurrency: [{call: "a:b", criteria: [AC2]}]', "unknown criterion 'AC2'"),
-        ('scaling: [{call: "a:b", over: {n: [1, 2]}, exponent: {at_most: 1}}]', "needs 3 sizes or more"),
-        ('scaling: [{call: "a:b", over: {n: [1, 4, 2]}, exponent: {at_most: 1}}]', "from the least to the largest"),
-        ('scaling: [{call: "a:b", over: {n: [4, 5, 6]}, exponent: {at_most: 1}}]', "4 times the least, or more"),
-        ('scaling: [{call: "a:b", over: {}, exponent: {at_most: 1}}]', "needs one name with its sizes"),
-        ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, exponent: {at_least: 1}}]', "'at_least' is gone"),
-        ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, kwargs: {n: 1}, exponent: {at_most: 1}}]', "in 'kwargs'"),
-    ],
-)
+MISFITS = [
+    ("concurrency: [{}]", "5:15: expected exactly one of 'call' and 'shared'"),
+    ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
+    ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
+    ('concurrency: [{call: "a:b", in: [processes]}]', "'in' is gone: threads alone are started"),
+    ('concurrency: [{call: "a:b", each: [[1]]}]', "'each' needs two lists of arguments or more"),
+    ('concurrency: [{call: "a:b", each: [[1], [2]], workers: 3}]', "no 'args', no 'workers'"),
+    ('concurrency: [{call: "a:b", criteria: [AC2]}]', "unknown criterion 'AC2'"),
+    ('scaling: [{call: "a:b", over: {n: [1, 2]}, exponent: {at_most: 1}}]', "needs 3 sizes or more"),
+    ('scaling: [{call: "a:b", over: {n: [1, 4, 2]}, exponent: {at_most: 1}}]', "from the least to the largest"),
+    ('scaling: [{call: "a:b", over: {n: [4, 5, 6]}, exponent: {at_most: 1}}]', "4 times the least, or more"),
+    ('scaling: [{call: "a:b", over: {}, exponent: {at_most: 1}}]', "needs one name with its sizes"),
+    ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, exponent: {at_least: 1}}]', "'at_least' is gone"),
+    ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, kwargs: {n: 1}, exponent: {at_most: 1}}]', "in 'kwargs'"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISFITS)
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     assert said in refused(tmp_path, HEAD + text)

@@ -24,7 +24,7 @@ def long_functions() -> Iterator[str]:
 
 
 def rules() -> int:
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "gates/rules").rglob("*.yaml"))
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "gates").rglob("*.yaml"))
 
 
 def fullest() -> int:
@@ -41,9 +41,9 @@ def skips() -> int:
 
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
-    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 26_280, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 178, 200),
-    "lines of rules": (rules, 2_199, 3_000),
+    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 25_000, 25_000),
+    "files in gates/": (lambda: len(python_files("gates")), 177, 200),
+    "lines of rules": (rules, 2413, 3_000),
     "files in the fullest folder": (fullest, 14, 25),
     "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 22_000, 22_000),
     "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 0, 0),

@@ -32,23 +32,23 @@ def test_interval_holds_the_slope_at_its_level(n: int) -> None:
     assert sum(slope.low <= 0.5 <= slope.high for slope in found) / 300 >= 0.92
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([100 * i for i in range(30)], Outcome.FAILED),
-        ([5_000] * 30, Outcome.PASSED),
-        ([min(i, 8) * 100 for i in range(30)], Outcome.PASSED),  # filled before what is kept
-        ([min(i, 20) * 100 for i in range(30)], Outcome.UNKNOWN),  # ended, but only just
-        ([min(i, 60) * 100 for i in range(90)], Outcome.PASSED),  # ended long ago
-        ([i // 5 * 500 for i in range(90)], Outcome.FAILED),  # in steps
-        ([1_000 * (1 - 0.97**i) * 33 for i in range(90)], Outcome.UNKNOWN),  # ever more slowly
-        ([9_000 * (i == 28) for i in range(30)], Outcome.PASSED),  # one value, once
-        ([9_000 * (i > 20) for i in range(30)], Outcome.UNKNOWN),  # one large step late
-        ([100 * i for i in range(12)], Outcome.UNKNOWN),  # too few
-        ([5 * i for i in range(30)], Outcome.PASSED),  # within the tolerance
-        ([-100 * i for i in range(30)], Outcome.PASSED),
-    ],
-)
+GROWTHS = [
+    ([100 * i for i in range(30)], Outcome.FAILED),
+    ([5_000] * 30, Outcome.PASSED),
+    ([min(i, 8) * 100 for i in range(30)], Outcome.PASSED),  # filled before what is kept
+    ([min(i, 20) * 100 for i in range(30)], Outcome.UNKNOWN),  # ended, but only just
+    ([min(i, 60) * 100 for i in range(90)], Outcome.PASSED),  # ended long ago
+    ([i // 5 * 500 for i in range(90)], Outcome.FAILED),  # in steps
+    ([1_000 * (1 - 0.97**i) * 33 for i in range(90)], Outcome.UNKNOWN),  # ever more slowly
+    ([9_000 * (i == 28) for i in range(30)], Outcome.PASSED),  # one value, once
+    ([9_000 * (i > 20) for i in range(30)], Outcome.UNKNOWN),  # one large step late
+    ([100 * i for i in range(12)], Outcome.UNKNOWN),  # too few
+    ([5 * i for i in range(30)], Outcome.PASSED),  # within the tolerance
+    ([-100 * i for i in range(30)], Outcome.PASSED),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), GROWTHS)
 def test_growth_is_what_goes_on(values: list[float], expected: Outcome) -> None:
     assert drift(values, 10) is expected
 

@@ -13,22 +13,22 @@ from gates.render.markdown import link
 SHA = "a" * 40
 
 
-@pytest.mark.parametrize(
-    ("remote", "base"),
-    [
-        ("git@github.com:owner/name.git", f"https://github.com/owner/name/blob/{SHA}/"),
-        ("https://github.com/owner/name", f"https://github.com/owner/name/blob/{SHA}/"),
-        ("https://user:secret@github.com/owner/name.git", f"https://github.com/owner/name/blob/{SHA}/"),
-        ("ssh://git@git.example.org:2222/owner/name.git", f"https://git.example.org/owner/name/blob/{SHA}/"),
-        ("https://gitlab.example.org/a/b/c.git", f"https://gitlab.example.org/a/b/c/-/blob/{SHA}/"),
-        ("/srv/git/name.git", None),
-        ("../name", None),
-        ("file:///srv/git/name.git", None),
-        ("https://[broken/owner/name", None),
-        ("javascript://github.com/owner/name", None),
-        ("git@evil host:owner/name", None),
-    ],
-)
+REMOTES = [
+    ("git@github.com:owner/name.git", f"https://github.com/owner/name/blob/{SHA}/"),
+    ("https://github.com/owner/name", f"https://github.com/owner/name/blob/{SHA}/"),
+    ("https://user:secret@github.com/owner/name.git", f"https://github.com/owner/name/blob/{SHA}/"),
+    ("ssh://git@git.example.org:2222/owner/name.git", f"https://git.example.org/owner/name/blob/{SHA}/"),
+    ("https://gitlab.example.org/a/b/c.git", f"https://gitlab.example.org/a/b/c/-/blob/{SHA}/"),
+    ("/srv/git/name.git", None),
+    ("../name", None),
+    ("file:///srv/git/name.git", None),
+    ("https://[broken/owner/name", None),
+    ("javascript://github.com/owner/name", None),
+    ("git@evil host:owner/name", None),
+]
+
+
+@pytest.mark.parametrize(("remote", "base"), REMOTES)
 def test_the_address_of_a_remote(remote: str, base: str | None) -> None:
     assert address_of(remote, SHA) == base
 

@@ -19,27 +19,27 @@ def condition(tensor: Tensor) -> str:
     return "yes" if tensor[0] else "no"
 
 
-@pytest.mark.parametrize(
-    ("read", "call"),
-    [
-        (lambda value: value[0].item(), "aten::_local_scalar_dense"),
-        (lambda value: float(value[0]), "aten::_local_scalar_dense"),
-        (condition, "aten::_local_scalar_dense"),
-        (lambda value: value.tolist(), "Tensor.tolist"),
-        (lambda value: value.cpu(), "Tensor.cpu"),
-        (lambda value: value.numpy(), "Tensor.numpy"),
-        (lambda value: value.nonzero(), "aten::nonzero"),
-        (lambda value: value[value > 0], "aten::index.Tensor"),
-        (lambda value: value.masked_select(value > 0), "aten::masked_select"),
-        (lambda value: assign(value, value[:2]), "aten::index_put_"),
-        (lambda value: value.unique(), "aten::_unique2"),
-        (lambda value: torch.equal(value, value), "aten::equal"),
-        (
-            lambda value: torch.nn.utils.clip_grad_norm_(a_gradient(), 1.0, error_if_nonfinite=True),
-            "aten::_local_scalar_dense",
-        ),
-    ],
-)
+READS = [
+    (lambda value: value[0].item(), "aten::_local_scalar_dense"),
+    (lambda value: float(value[0]), "aten::_local_scalar_dense"),
+    (condition, "aten::_local_scalar_dense"),
+    (lambda value: value.tolist(), "Tensor.tolist"),
+    (lambda value: value.cpu(), "Tensor.cpu"),
+    (lambda value: value.numpy(), "Tensor.numpy"),
+    (lambda value: value.nonzero(), "aten::nonzero"),
+    (lambda value: value[value > 0], "aten::index.Tensor"),
+    (lambda value: value.masked_select(value > 0), "aten::masked_select"),
+    (lambda value: assign(value, value[:2]), "aten::index_put_"),
+    (lambda value: value.unique(), "aten::_unique2"),
+    (lambda value: torch.equal(value, value), "aten::equal"),
+    (
+        lambda value: torch.nn.utils.clip_grad_norm_(a_gradient(), 1.0, error_if_nonfinite=True),
+        "aten::_local_scalar_dense",
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "call"), READS)
 def test_each_way_to_read_counts_once(read: Callable[[Tensor], Any], call: str) -> None:
     found = host_reads(lambda: read(VALUE))
     assert [(each.call, each.count) for each in found.reads] == [(call, 1)]

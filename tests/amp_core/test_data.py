@@ -400,24 +400,24 @@ def test_a_batch_of_one_is_a_batch() -> None:
     assert values(loader(numbers(1), batch_size=8, device=CPU)) == [[0]]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 0}, "batch_size must be at least 1, found 0"),
-        ({"batch_size": 2.5}, "batch_size must be at least 1, found 2.5"),
-        ({"workers": -1}, "workers must be at least 0, found -1"),
-        ({"prefetch_factor": 0}, "prefetch_factor must be at least 1, found 0"),
-        ({"world": 0}, "world must be at least 1, found 0"),
-        ({"rank": 2, "world": 2}, "rank must be at least 0 and below world=2, found 2"),
-        ({"dataset": numbers(1), "seed": 0}, "the dataset has 1 samples, too few for a batch of 2: lower batch_size"),
-        ({"dataset": numbers(0)}, "the dataset has 0 samples, too few for a batch of 2: lower batch_size"),
-        (
-            {"dataset": numbers(3), "seed": 0, "rank": 1, "world": 2},
-            "the dataset has 3 samples, 1 of them on rank 1 of 2, too few for a batch of 2: lower batch_size",
-        ),
-        ({"dataset": Lines(3)}, "Lines has no length: pass one that has, or give Stream a DataLoader of your own"),
-    ],
-)
+UNLOADABLE = [
+    ({"batch_size": 0}, "batch_size must be at least 1, found 0"),
+    ({"batch_size": 2.5}, "batch_size must be at least 1, found 2.5"),
+    ({"workers": -1}, "workers must be at least 0, found -1"),
+    ({"prefetch_factor": 0}, "prefetch_factor must be at least 1, found 0"),
+    ({"world": 0}, "world must be at least 1, found 0"),
+    ({"rank": 2, "world": 2}, "rank must be at least 0 and below world=2, found 2"),
+    ({"dataset": numbers(1), "seed": 0}, "the dataset has 1 samples, too few for a batch of 2: lower batch_size"),
+    ({"dataset": numbers(0)}, "the dataset has 0 samples, too few for a batch of 2: lower batch_size"),
+    (
+        {"dataset": numbers(3), "seed": 0, "rank": 1, "world": 2},
+        "the dataset has 3 samples, 1 of them on rank 1 of 2, too few for a batch of 2: lower batch_size",
+    ),
+    ({"dataset": Lines(3)}, "Lines has no length: pass one that has, or give Stream a DataLoader of your own"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), UNLOADABLE)
 def test_what_cannot_be_loaded_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:
     given_options: dict[str, Any] = {"dataset": numbers(4), "batch_size": 2, "device": CPU} | options
     with pytest.raises(ValueError) as caught:

@@ -150,31 +150,31 @@ def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) 
     assert not child.is_running()
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("told['wall_s'] = float('nan')", "answered wall_s = 'NaN'"),
-        ("told['wall_s'] = -1", "answered wall_s = -1"),
-        ("told['wall_s'] = 0", "answered wall_s = 0"),
-        ("told['wall_s'] = 1e300 * 1e10", "answered wall_s = 'Infinity'"),
-        ("told['cpu_s'] = 0", "answered cpu_s = 0"),
-        (
-            "print(json.dumps({**told, 'cpu_s': 0}).replace('_s\": 0}', '_s\": 1e999}'), file=out, flush=True)",
-            "cpu_s = inf",
-        ),
-        ("told['wall_s'] = 5", "says that 5 s passed, our clock says"),
-        ("told['device_s'] = 5", "our clock says"),
-        ("told['ran'] += 1", "took 4 steps, asked for 3"),
-        ("told = 'a word'", "answered"),
-        ("told = {'surprise': 1}", "answered"),
-        ("out.write('{' * 100000)", "answered"),
-        ("out.write('no json')", "expected a line of JSON"),
-        ("told = {'error': 'CUDA error: device lost'}", "CUDA error: device lost"),
-        ("sys.exit(3)", "ended with exit code 3"),
-        ("os.kill(os.getpid(), 9)", "ended with signal 9"),
-        ("told['items'] = 0", "answered items = 0"),
-    ],
-)
+ANSWERS = [
+    ("told['wall_s'] = float('nan')", "answered wall_s = 'NaN'"),
+    ("told['wall_s'] = -1", "answered wall_s = -1"),
+    ("told['wall_s'] = 0", "answered wall_s = 0"),
+    ("told['wall_s'] = 1e300 * 1e10", "answered wall_s = 'Infinity'"),
+    ("told['cpu_s'] = 0", "answered cpu_s = 0"),
+    (
+        "print(json.dumps({**told, 'cpu_s': 0}).replace('_s\": 0}', '_s\": 1e999}'), file=out, flush=True)",
+        "cpu_s = inf",
+    ),
+    ("told['wall_s'] = 5", "says that 5 s passed, our clock says"),
+    ("told['device_s'] = 5", "our clock says"),
+    ("told['ran'] += 1", "took 4 steps, asked for 3"),
+    ("told = 'a word'", "answered"),
+    ("told = {'surprise': 1}", "answered"),
+    ("out.write('{' * 100000)", "answered"),
+    ("out.write('no json')", "expected a line of JSON"),
+    ("told = {'error': 'CUDA error: device lost'}", "CUDA error: device lost"),
+    ("sys.exit(3)", "ended with exit code 3"),
+    ("os.kill(os.getpid(), 9)", "ended with signal 9"),
+    ("told['items'] = 0", "answered items = 0"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), ANSWERS)
 def test_an_answer_that_no_clock_gives_is_not_believed(bench: Bench, tmp_path: Path, change: str, said: str) -> None:
     worker = bench.start("amp", started(a_folder(tmp_path / "p", w=change), run=["python", "w.py"]))
     worker.hello()

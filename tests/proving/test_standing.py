@@ -25,23 +25,23 @@ def a_proof(*criteria: CriterionProof) -> Proof:
 KILLED, SURVIVED, LEFT = (a_fault(end) for end in (End.KILLED, End.SURVIVED, End.NOT_TRIED))
 
 
-@pytest.mark.parametrize(
-    ("criterion", "standing"),
-    [
-        (a_criterion(*[KILLED] * 4, SURVIVED), Standing.PROVED),
-        (a_criterion(*[KILLED] * 3, SURVIVED), Standing.WEAK),
-        (a_criterion(SURVIVED), Standing.VACUOUS),
-        (a_criterion(SURVIVED, LEFT), Standing.UNPROVED),
-        (a_criterion(LEFT), Standing.UNPROVED),
-        (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
-        (a_criterion(KILLED, *[LEFT] * 39), Standing.UNPROVED),
-        (a_criterion(*[KILLED] * 4, sampled=300), Standing.PROVED),
-        (a_criterion(*[KILLED] * 3, SURVIVED, LEFT), Standing.UNPROVED),
-        (a_criterion(KILLED, problem="its own evidence fails"), Standing.UNPROVED),
-        (a_criterion(tests=0), Standing.NOTHING),
-        (a_criterion(tests=0, shown_otherwise=True), Standing.MEASURED),
-    ],
-)
+ENDS = [
+    (a_criterion(*[KILLED] * 4, SURVIVED), Standing.PROVED),
+    (a_criterion(*[KILLED] * 3, SURVIVED), Standing.WEAK),
+    (a_criterion(SURVIVED), Standing.VACUOUS),
+    (a_criterion(SURVIVED, LEFT), Standing.UNPROVED),
+    (a_criterion(LEFT), Standing.UNPROVED),
+    (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
+    (a_criterion(KILLED, *[LEFT] * 39), Standing.UNPROVED),
+    (a_criterion(*[KILLED] * 4, sampled=300), Standing.PROVED),
+    (a_criterion(*[KILLED] * 3, SURVIVED, LEFT), Standing.UNPROVED),
+    (a_criterion(KILLED, problem="its own evidence fails"), Standing.UNPROVED),
+    (a_criterion(tests=0), Standing.NOTHING),
+    (a_criterion(tests=0, shown_otherwise=True), Standing.MEASURED),
+]
+
+
+@pytest.mark.parametrize(("criterion", "standing"), ENDS)
 def test_a_criterion_stands_where_its_faults_ended(criterion: CriterionProof, standing: Standing) -> None:
     assert criterion.standing is standing
 

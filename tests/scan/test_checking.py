@@ -63,24 +63,24 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
     assert set(parsed[2:]) <= {"compat.py"}
 
 
-@pytest.mark.parametrize(
-    ("body", "place", "message"),
-    [
-        ("pattern: 'f('", "8:10", "not a pattern of Python"),
-        ("patern: f()", "8:1", "did you mean 'pattern'?"),
-        ("require: {pattern: g(), when: f()}", "8:1", "'require' is gone: write 'inside: {pattern: module, not_has"),
-        ("pattern: f($X)\nwhere: {$X: {equals: a}}", "9:14", "'equals' is gone: write 'regex: ^...$'"),
-        ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
-        ("events: amp\nnever: clip\nunless: step", "10:1", "unknown key 'unless'"),
-        ("events: amp\nnever: {order: clip, agian: true}", "9:22", "did you mean 'again'?"),
-        ("events: amp\nnever: clip clap", "9:8", "no event 'clap'; did you mean 'clip'?"),
-        ("events: amp\nnever: clip*", "9:8", "matches where there is no event"),
-        ("events: amp\nnever: {order: clip, of: $Q}", "9:8", "no event binds '$Q'"),
-        ("events: amqp\nnever: clip", "8:9", "no vocabulary of events 'amqp'"),
-        ("events: amp\nnever: clip\nneeds: [clop]", "10:9", "no event 'clop'"),
-        ("pattern: f($X)\nwhere: {$X: {regex: '('}}", "9:21", "not a regular expression"),
-    ],
-)
+BROKEN = [
+    ("pattern: 'f('", "8:10", "not a pattern of Python"),
+    ("patern: f()", "8:1", "did you mean 'pattern'?"),
+    ("require: {pattern: g(), when: f()}", "8:1", "'require' is gone: write 'inside: {pattern: module, not_has"),
+    ("pattern: f($X)\nwhere: {$X: {equals: a}}", "9:14", "'equals' is gone: write 'regex: ^...$'"),
+    ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
+    ("events: amp\nnever: clip\nunless: step", "10:1", "unknown key 'unless'"),
+    ("events: amp\nnever: {order: clip, agian: true}", "9:22", "did you mean 'again'?"),
+    ("events: amp\nnever: clip clap", "9:8", "no event 'clap'; did you mean 'clip'?"),
+    ("events: amp\nnever: clip*", "9:8", "matches where there is no event"),
+    ("events: amp\nnever: {order: clip, of: $Q}", "9:8", "no event binds '$Q'"),
+    ("events: amqp\nnever: clip", "8:9", "no vocabulary of events 'amqp'"),
+    ("events: amp\nnever: clip\nneeds: [clop]", "10:9", "no event 'clop'"),
+    ("pattern: f($X)\nwhere: {$X: {regex: '('}}", "9:21", "not a regular expression"),
+]
+
+
+@pytest.mark.parametrize(("body", "place", "message"), BROKEN)
 def test_broken_rule_is_refused_with_its_place(tmp_path: Path, body: str, place: str, message: str) -> None:
     (tmp_path / "r.yaml").write_text(f"id: mine\n{WORDS}{body}\n", encoding="utf-8")
     with pytest.raises(UsageError) as caught:

@@ -12,45 +12,45 @@ from gates.scan.order import Order, OrderError
 EVENTS = ("a", "b", "clip")
 
 
-@pytest.mark.parametrize(
-    ("text", "word", "span"),
-    [
-        ("a clip", "a clip", (0, 2)),
-        ("a (not b)* clip", "a b clip a clip", (3, 5)),
-        ("a (not b)* clip", "a b clip", None),
-        ("a any clip", "a b clip", (0, 3)),
-        ("(a | b)+ clip", "b a clip", (1, 3)),
-        ("a? clip", "a clip", (1, 2)),
-        ("a (not b)* turn (not b)* a", "a turn a", (0, 3)),
-        ("start (not clip)* end", "start a end", (0, 3)),
-        ("a (not turn)* clip", "a loop turn b turn b done clip", (0, 8)),
-        ("a (not turn)* clip", "loop turn a turn clip done", None),
-        ("a (not (turn | loop))* clip", "a loop turn clip", None),
-        ("a (not turn)* clip", "a loop turn a turn clip", (0, 6)),
-    ],
-)
+MATCHES = [
+    ("a clip", "a clip", (0, 2)),
+    ("a (not b)* clip", "a b clip a clip", (3, 5)),
+    ("a (not b)* clip", "a b clip", None),
+    ("a any clip", "a b clip", (0, 3)),
+    ("(a | b)+ clip", "b a clip", (1, 3)),
+    ("a? clip", "a clip", (1, 2)),
+    ("a (not b)* turn (not b)* a", "a turn a", (0, 3)),
+    ("start (not clip)* end", "start a end", (0, 3)),
+    ("a (not turn)* clip", "a loop turn b turn b done clip", (0, 8)),
+    ("a (not turn)* clip", "loop turn a turn clip done", None),
+    ("a (not (turn | loop))* clip", "a loop turn clip", None),
+    ("a (not turn)* clip", "a loop turn a turn clip", (0, 6)),
+]
+
+
+@pytest.mark.parametrize(("text", "word", "span"), MATCHES)
 def test_search_finds_the_first_match_to_end_and_of_those_the_shortest(
     text: str, word: str, span: tuple[int, int] | None
 ) -> None:
     assert Order.parse(text, EVENTS).search(word.split()) == span
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "column"),
-    [
-        ("", "found the end", 1),
-        ("a |", "found the end", 4),
-        ("(a", "never closed", 1),
-        ("a)", "found ')'", 2),
-        ("* a", "found '*'", 1),
-        ("a $", "found '$'", 3),
-        ("a clup", "no event 'clup'; did you mean 'clip'?", 3),
-        ("a (not (b c))", "expected '|' or ')'", 11),
-        ("(a*)* b?", "matches where there is no event", 1),
-        ("(" * 60 + "a" + ")" * 60, "nested more than", 51),
-        ("a " * 2000, "characters", 1),
-    ],
-)
+BROKEN = [
+    ("", "found the end", 1),
+    ("a |", "found the end", 4),
+    ("(a", "never closed", 1),
+    ("a)", "found ')'", 2),
+    ("* a", "found '*'", 1),
+    ("a $", "found '$'", 3),
+    ("a clup", "no event 'clup'; did you mean 'clip'?", 3),
+    ("a (not (b c))", "expected '|' or ')'", 11),
+    ("(a*)* b?", "matches where there is no event", 1),
+    ("(" * 60 + "a" + ")" * 60, "nested more than", 51),
+    ("a " * 2000, "characters", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "message", "column"), BROKEN)
 def test_broken_order_is_refused_with_its_column(text: str, message: str, column: int) -> None:
     with pytest.raises(OrderError) as caught:
         Order.parse(text, EVENTS)
