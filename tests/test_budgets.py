@@ -43,7 +43,7 @@ def skips() -> int:
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
     "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 25_000, 25_000),
     "files in gates/": (lambda: len(python_files("gates")), 177, 200),
-    "lines of rules": (rules, 2413, 3_000),
+    "lines of rules": (rules, 2_413, 3_000),
     "files in the fullest folder": (fullest, 14, 25),
     "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 22_000, 22_000),
     "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 0, 0),
