@@ -44,8 +44,8 @@ def _guarded() -> int:
         if interrupted():
             return _interrupted()
         if isinstance(error, OSError) and error.errno in FULL:
-            where = f"{error.filename}: " if error.filename else ""
-            print(f"error: {where}{error.strerror}; this says nothing of the change", file=sys.stderr)
+            told = f"error: {error.filename or 'disk'}: {error.strerror}; this says nothing of the change"
+            print(told, file=sys.stderr)
             return TOOL_FAILED
         traceback.print_exc()
         print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)
