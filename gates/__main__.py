@@ -38,8 +38,8 @@ def main() -> None:
 def _failed(error: Exception) -> int:
     with suppress(OSError):  # stderr, too, may be on the disk that is full
         if isinstance(error, OSError) and error.errno in FULL:
-            where = f"{error.filename}: " if error.filename else ""
-            print(f"error: {where}{error.strerror}; this says nothing of the change", file=sys.stderr)
+            told = f"error: {error.filename or 'disk'}: {error.strerror}; this says nothing of the change"
+            print(told, file=sys.stderr)
         else:
             traceback.print_exc()
             print("error: gates itself failed; this says nothing of the change; please report it", file=sys.stderr)

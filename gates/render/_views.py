@@ -189,9 +189,8 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
     status = {criterion.id: f"{criterion.id} ({criterion.status.value})" for criterion in report.criteria}
     stopping = [f for f in gate.findings if f.blocks or f.leaves_open]
     stopping = [f for f in stopping if not f.follows] or stopping
-    names = in_order({f.criterion or f.rule for f in stopping})
-    because = f"{gate.decision.value} because of {first_of([status.get(each, each) for each in names], CRITERIA)}"
-    why = because if names else nothing_wrong(gate.findings)
+    names = [status.get(each, each) for each in in_order({f.criterion or f.rule for f in stopping})]
+    why = f"{gate.decision.value} because of {first_of(names, CRITERIA)}" if names else nothing_wrong(gate.findings)
     return f"Of {counted(gate.planned, 'check')}: {endings(gate)}. {_sentence(why[0].upper() + why[1:])}"
 
 
@@ -250,12 +249,13 @@ def evidence_for(report: Report, criterion: CriterionReport, told: Sequence[Caus
     Of what the page has `told` in rows, it names the rows.
     """
     about = (f for f in report.every_finding if f.criterion == criterion.id and not f.waived)
-    why = next(iter(criterion.reasons if criterion.status not in SETTLED else ()), None)
+    why = next(iter(criterion.reasons if criterion.status is not Status.PASS else ()), None)
     said = next((f.message for f in about if str(f) == why), why)
     rows = [str(i) for i, c in enumerate(told, 1) if said and (criterion.id in c.criteria or c.first.message == said)]
     if said and not rows:
         return f"{said} (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else said
-    lacking = [f"see row{'s' if len(rows) > 1 else ''} {joined(rows)} above"] if rows else []
+    lacking = [said] if said and not any(said == f.message for cause in told for f in cause.findings) else []
+    lacking += [f"see row{'s' if len(rows) > 1 else ''} {joined(rows)} above"] if rows else []
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
     shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])
     tests = [tallied(criterion.tests)] if criterion.tests else []

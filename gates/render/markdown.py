@@ -69,7 +69,7 @@ def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]
         file, line = frames[-1] if frames else (name, 1)
         if isinstance(error, jinja2.TemplateSyntaxError):
             file, line = str(error.filename or error.name), error.lineno
-        told = f"{file}:{line}:1: wrong template: {' '.join(str(error).split()) or type(error).__name__}"
+        told = f"{file}:{line}:1: wrong template: {' '.join(str(error).split()).rstrip('.') or type(error).__name__}"
         if templates and templates.is_dir():
             raise UsageError(f"{told}; fix or remove what is wrong in {templates}") from error
         raise GatesError(f"{told}; this is a fault of gates, report it") from error
@@ -125,7 +125,7 @@ ENTITY = re.compile(r"&(?=[#0-9A-Za-z])")
 LEADING = re.compile(r"^(>|[#+=-]+(?=\s|$))")
 NAME = re.compile(r"[\w./:\[\](){},=<>*$'\"+-]+")
 ADDRESS = r"(?:(?:https?|ftp)://|www\.)[^\s|`<>]+"
-LIVE = re.compile(rf"((?<!\w)(?:[\w.+-]*@\w[\w./-]*|(?:[\w.-]+/[\w.-]+)?#\d+|GH-\d+|{ADDRESS}))")
+LIVE = re.compile(rf"((?:(?<!\w)(?:[\w.+-]*@\w[\w./-]*|(?:[\w.-]+/[\w.-]+)?#\d+|GH-\d+|{ADDRESS}))+)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 SPAN = re.compile(r"((?<!`)`[^`|\n]+`(?!`))")
 LIMIT = 600

@@ -38,7 +38,7 @@ def shown(tokens: list[Token]) -> str:
 @given(hostile)
 @example("1. x")
 @example("- - -")
-@example("a ~~b~~ <c> [d](e) `f` **g** _h_")
+@example("a ~~b~~ <c> [d](e) `f` **g** _h_ @a---@a")
 def test_flowing_text_is_one_paragraph_of_itself(text: str) -> None:
     tokens = PARSER.parse(str(markdown(text)))
     plain = one_line(text)
