@@ -171,7 +171,7 @@ class TrainStep:
 
     def _take(self, window: Sequence[Batch], params: Sequence[nn.Parameter]) -> StepResult:
         loss, metrics = self._accumulate(window)
-        lr = self._kept_lr() if self.schedule is None else self.schedule.lr.clone()
+        lr = self._kept_lr()
         loss_scale = self.scaler.loss_scale.clone() if self.scaler.dynamic else self.scaler.loss_scale
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
@@ -290,7 +290,7 @@ class TrainStep:
     def _kept_lr(self) -> Tensor:
         """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""
         rate = self.lr
-        return rate if rate is self._constant_lr[1] else rate.detach().clone().reshape(())
+        return rate if rate is self._constant_lr[1] else (rate if rate.ndim == 0 else rate.reshape(())).detach().clone()
 
     def _accumulate(self, window: Sequence[Batch]) -> tuple[Tensor, dict[str, Tensor]]:
         """Run forward and backward over a window; return its detached mean loss, and its mean metrics."""
