@@ -41,10 +41,10 @@ class Ema:
 
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
-        decay, share, back = self._weights
-        if decay != self.decay:
-            share, back = torch.full_like(found_inf, 1.0 - self.decay), torch.full_like(found_inf, self.decay - 1.0)
-            self._weights = (self.decay, share, back)
+        if self._weights[0] != self.decay:
+            share = torch.full_like(found_inf, 1.0 - self.decay)
+            self._weights = (self.decay, share, -share)
+        _, share, back = self._weights
         with torch.no_grad():
             weight = torch.addcmul(share, found_inf, back)
             params = [_wide(param) for param in self.params] if self._narrow else self.params

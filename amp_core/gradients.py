@@ -38,7 +38,8 @@ def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> G
     dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
     wide = torch.float32 if torch.bfloat16 in map(attrgetter("dtype"), dense) else None
     norms = torch._foreach_norm(dense, 2.0, wide)  # noqa: SLF001  what torch's own clipping calls
-    each = _whole(torch.stack([norm if norm.device == device else norm.to(device) for norm in norms]))
+    own = torch.stack([norm if norm.device == device else norm.to(device) for norm in norms])
+    each: Tensor = getattr(own, "full_tensor", lambda: own)()  # of distributed gradients over all shards: an exchange
     return GradientNorms(torch.linalg.vector_norm(each), each, having)
 
 
@@ -51,9 +52,3 @@ def by_group(norms: GradientNorms, optimizers: Sequence[torch.optim.Optimizer]) 
         parts.append(GradientNorms(torch.linalg.vector_norm(each), each, having))
         start += len(having)
     return parts
-
-
-def _whole(norms: Tensor) -> Tensor:
-    """Return the norms over all shards of distributed gradients (one exchange), and any others as they are."""
-    gather = getattr(norms, "full_tensor", None)
-    return norms if gather is None else gather()

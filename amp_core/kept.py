@@ -7,8 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
 
-VERSION = attrgetter("_version")
-
 
 class Kept:
     """Keeps a model's saved buffers while a step writes them, puts them back without a host read, and counts writes.
@@ -24,8 +22,7 @@ class Kept:
                 kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
         self._groups = list(kinds.values())  # each of one dtype and device: it is copied at once
         self._before: list[Tensor] = []
-        self._params = params
-        self._optimizers = optimizers
+        self._params, self._optimizers = params, optimizers
         self._writes = self._count()
 
     def keep(self) -> None:
@@ -45,7 +42,7 @@ class Kept:
     def _count(self) -> int:
         counts = [state.get("step") for each in self._optimizers for state in each.state.values()]
         written = [each for each in (*self._params, *counts) if isinstance(each, Tensor)]
-        return sum(map(VERSION, written))  # torch has no public way to ask
+        return sum(map(attrgetter("_version"), written))  # torch has no public way to ask
 
 
 def _packed(group: list[Tensor]) -> Tensor:

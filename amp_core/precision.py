@@ -20,6 +20,7 @@ ALIASES = {
     "bf16-mixed": "bf16", "bfloat16": "bf16",
 }  # fmt: skip
 NARROW = ("bf16", "fp16", "fp8")
+UNCHANGED = nullcontext()  # made once, as each step needs some
 NO_FP8 = "fp8 needs an NVIDIA GPU of compute capability 8.9 or newer, and torchao, found {}: request 'bf16'"
 
 
@@ -96,7 +97,7 @@ def float32_products(device_type: str, *, rounded: bool) -> AbstractContextManag
     exact = (_EXACT, _UNSET) if device_type == "cpu" else (_EXACT,)  # a CPU rounds nothing unless it is told to
     wanted = (_ROUNDED,) if rounded else exact
     others = [(place, value) for place, read in _PLACES.get(device_type, ()) if (value := read(_SETTING)) not in wanted]
-    return _set_to(wanted[0], others) if others else _AS_WANTED
+    return _set_to(wanted[0], others) if others else UNCHANGED
 
 
 @contextmanager
@@ -130,7 +131,6 @@ _PLACES = {  # and what reads each: where the type lacks the setting, a plain lo
     device: [(each, partial(getattr, each) if hasattr(type(each), _SETTING) else each.__getattr__) for each in places]
     for device, places in _FLOAT32_SETTINGS.items()
 }
-_AS_WANTED = nullcontext()
 
 
 def precision_for(name: str | int, device_type: str) -> Precision:

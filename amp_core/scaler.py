@@ -81,6 +81,7 @@ class LossScaler(torch.amp.GradScaler):
             init_scale=min(max(init_scale, min_scale), max_scale) if dynamic else 1.0,
             growth_interval=growth_interval,
         )
+        self._lazy_init_scale_growth_tracker(self.device)
         self.dynamic = dynamic
         self.min_scale = min_scale
         self.max_scale = max_scale
@@ -103,8 +104,6 @@ class LossScaler(torch.amp.GradScaler):
     @property
     def loss_scale(self) -> Tensor:
         """Return the live scale, a float32 scalar on the device that `update` changes in place."""
-        if self._scale is None:
-            self._lazy_init_scale_growth_tracker(self.device)
         assert self._scale is not None
         return self._scale
 

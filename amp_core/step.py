@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from amp_core.kept import Kept
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import load_optimizers, refuse_other_optimizers
 from amp_core.parallel import without_sync
-from amp_core.precision import Precision, Resolved
+from amp_core.precision import UNCHANGED, Precision, Resolved
 from amp_core.preconditions import (
     all_optimizers,
     announce_host_read,
@@ -36,14 +36,11 @@ from amp_core.preconditions import (
 from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
 from amp_core.schedule import Schedule
 from amp_core.shards import gathered, sharded
-from amp_core.window import Weight, mean_loss, mean_metrics, on_device, weights_of
+from amp_core.window import Batch as Batch
+from amp_core.window import Weigh, mean_loss, mean_metrics, on_device, weights_of
 
-Batch: TypeAlias = tuple[Tensor, ...]
 LossFn: TypeAlias = Callable[[nn.Module, Batch], Tensor]
 MetricsFn: TypeAlias = Callable[[nn.Module, Batch], Tensor | tuple[Tensor, Mapping[str, float | Tensor]]]
-Weigh: TypeAlias = Callable[[Batch], float | Tensor]
-
-WHOLE = nullcontext()  # around the last micro-batch of a window, whose gradients are exchanged
 
 
 @dataclass(slots=True)  # not frozen: that would take a call for each field in each step
@@ -158,9 +155,7 @@ class TrainStep:
         parameters moved, as in the second of two optimizers, cannot be undone: further calls and `state_dict` are then
         refused until a state is loaded.
         """
-        self._refuse_half_taken()
-        if self.ema is not None and self.ema.swapped:
-            raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        self._refuse_half_taken("the next step")
         params = self._follow_new_parameters()
         self._clear_gradients()  # of whoever else ran a backward pass through this model
         self._kept.keep()
@@ -213,7 +208,7 @@ class TrainStep:
 
     def with_averages(self) -> AbstractContextManager[None]:
         """Return a context in which the model has the EMA's averages, if there is one, such as for an evaluation."""
-        return nullcontext() if self.ema is None else self.ema.swapped_in()
+        return UNCHANGED if self.ema is None else self.ema.swapped_in()
 
     def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
         """Return all that the next step depends on, as tensors and plain values: no pickled classes.
@@ -224,9 +219,7 @@ class TrainStep:
         Raises:
             RuntimeError: the model holds its averages just now, or half a step.
         """
-        self._refuse_half_taken()
-        if self.ema is not None and self.ema.swapped:
-            raise RuntimeError("the model holds its averages now: leave with_averages() before saving")
+        self._refuse_half_taken("saving")
         state = {
             "precision": self.precision.name,
             "model": unwrapped(self.model).state_dict(),
@@ -296,19 +289,17 @@ class TrainStep:
 
     def _kept_lr(self) -> Tensor:
         """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""
-        if self.schedule is not None:
-            return self.schedule.lr.clone()
         rate = self.lr
-        return rate if rate is self._constant_lr[1] else rate.detach().clone().reshape(())
+        return rate if rate is self._constant_lr[1] else (rate if rate.ndim == 0 else rate.reshape(())).detach().clone()
 
     def _accumulate(self, window: Sequence[Batch]) -> tuple[Tensor, dict[str, Tensor]]:
         """Run forward and backward over a window; return its detached mean loss, and its mean metrics."""
         if not window:
             raise ValueError("a step needs at least one batch, found none: is the loader empty?")
-        weights = self._weights(window)
+        weights = weights_of(window, self.weigh, self.model, self.device)
         losses, metrics = [], []
         for index, (batch, weight) in enumerate(zip(window, weights, strict=True), 1):
-            with WHOLE if index == len(window) else without_sync(self.model):
+            with UNCHANGED if index == len(window) else without_sync(self.model):
                 loss, named = self._forward(batch)
                 weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)
@@ -340,17 +331,13 @@ class TrainStep:
         self._clear_gradients()
         self.scaler.abandon()
 
-    def _refuse_half_taken(self) -> None:
+    def _refuse_half_taken(self, before: str) -> None:
         if self._half_taken:
             raise RuntimeError(
                 f"{self._half_taken} ended the last step after parameters had moved: load a state to go on from"
             )
-
-    def _weights(self, window: Sequence[Batch]) -> Sequence[Weight]:
-        """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""
-        if self.weigh is None:
-            return [None] if len(window) == 1 else [1.0 / len(window)] * len(window)
-        return weights_of([self.weigh(batch) for batch in window], self.model, self.device)
+        if self.ema is not None and self.ema.swapped:
+            raise RuntimeError(f"the model holds its averages now: leave with_averages() before {before}")
 
     def _blame(self) -> str:
         if self._norms is None:

@@ -1,6 +1,6 @@
 """A window of micro-batches: what each of them weighs, and the means of their losses and metrics over it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import TypeAlias
 
@@ -9,12 +9,18 @@ from torch import Tensor, nn
 
 from amp_core.parallel import total_over_ranks
 
+Batch: TypeAlias = tuple[Tensor, ...]
+Weigh: TypeAlias = Callable[[Batch], float | Tensor]
 Weight: TypeAlias = float | Tensor | None
 
 
-def weights_of(counts: Sequence[float | Tensor], model: nn.Module, device: torch.device) -> Sequence[Weight]:
-    """Return the weights of micro-batches that count so much, in the mean over the window, and over the ranks."""
-    tensors = [on_device(count, device) for count in counts]
+def weights_of(
+    window: Sequence[Batch], weigh: Weigh | None, model: nn.Module, device: torch.device
+) -> Sequence[Weight]:
+    """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""
+    if weigh is None:
+        return [None] if len(window) == 1 else [1.0 / len(window)] * len(window)
+    tensors = [on_device(weigh(batch), device) for batch in window]
     total, ranks = total_over_ranks(model, torch.stack(tensors).sum())
     return [count * ranks / total for count in tensors]  # ranks: their gradients are averaged, not summed
 
