@@ -70,7 +70,7 @@ def killed(project: Path, scratch: Path, *, number: signal.Signals, after_s: flo
         time.sleep(0.1)
     for process in alive:
         process.kill()
-    files = tuple(path.name for path in temporary.rglob("*"))
+    files = tuple(path.name for path in temporary.iterdir() if "jinja2-cache" not in path.name)
     return Left(number.name, round(after_s, 3), code, tuple(f"{p.pid}" for p in alive), files, torn(project, before))
 
 

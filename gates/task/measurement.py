@@ -116,7 +116,9 @@ class CodeBinding(Located):
 
 WARNING = timedelta(days=14)
 LONGEST = timedelta(days=366)
-NEVER = frozenset(["GT001", "GT002", "GT003", "GT004", "GT006", "GT007", "EX001", "BL003", "BL004", "BL011", "BL012"])
+NEVER = frozenset(
+    ["GT001", "GT002", "GT003", "GT004", "GT006", "GT007", "GT008", "EX001", "BL003", "BL004", "BL011", "BL012"]
+)
 
 
 class Standing(StrEnum):

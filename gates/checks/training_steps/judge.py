@@ -81,12 +81,10 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
     expected = max(before * backoff, seen.least or 0.0)
     if abs(after - expected) > NEAR * expected:
         told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
-        impact = "The next step overflows again, and the one after it."
-        impact = impact if after > expected else "Small gradients vanish in float16 until the scale has grown again."
-        fix = "Call scaler.update() once a step, after scaler.step(optimizer), also where the step was left out."
-        level = Level.MUST if after >= before else Level.ADVISORY
-        about = (seen.location, f"{expected:g}", impact, fix, "scale after overflow", level)
-        yield Said(Outcome.FAILED, told, f"{after:g}", *about)
+        own = {"expected": f"{expected:g}", "level": Level.MUST if after >= before else Level.ADVISORY}
+        if after < expected:
+            own["impact"] = "Small gradients vanish in float16 until the scale has grown again."
+        yield fault("scale after overflow", told, f"{after:g}", seen.location, **own)
 
 
 def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
