@@ -170,7 +170,7 @@ def _shortly(cause: Cause, rows: Sequence[Cause]) -> str:
     first, row = cause.first, rows.index(cause) + 1
     if len(first.message.split()) <= SHORT or row > ROWS:
         return _sentence(first.message)
-    pair = f"expected `{first.expected}`, seen `{first.actual}`." if first.expected and first.actual else ""
+    pair = f"{first.actual} (expected `{first.expected}`)." if first.expected and first.actual else ""
     return pair if 0 < len(pair.split()) <= 2 * SHORT else f"see row {row} below."
 
 
