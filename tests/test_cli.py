@@ -341,5 +341,5 @@ def test_a_heartbeat_names_the_step(monkeypatch: pytest.MonkeyPatch, err: io.Str
     monkeypatch.setenv("TERM", "xterm")
     with run._shown(lambda line: print(line, file=err), [gate := pipeline.discover()[0]], None) as shown:
         shown.step(gate, 1, gate.uses[0])
-        awaited(lambda: "so far" in err.getvalue())
-    assert re.search(r"\[stage 2\] execution: [a-z ]+, 1 of \d+; \d+ s so far", err.getvalue())
+        told = r"\[stage 2\] execution: [a-z ]+, 1 of \d+; \d+ s so far"
+        awaited(lambda: re.search(told, err.getvalue()) is not None)
