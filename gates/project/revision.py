@@ -52,10 +52,11 @@ def _web(root: Path) -> str | None:
 
 
 def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
-    """Return when each file, or new folder, that is not as in the commit was written, and its size."""
+    """Return when each file, or new folder, that is not as in the commit was written, and its size; 0 of none."""
     found, lines = {}, (_status(root) or "").split("\0")
     above = git(root, "rev-parse", "--show-prefix") if any(lines) else None
     for path in (line[3:].removeprefix(above or "") for line in lines if line[3:]):
+        found[printable(path)] = (0, 0)
         with suppress(OSError):
             seen = (root / path).lstat()
             found[printable(path)] = (seen.st_mtime_ns, seen.st_size)
@@ -63,7 +64,7 @@ def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def _status(root: Path) -> str | None:
-    return git(root, "status", "--porcelain", "-z", "--untracked-files=normal")
+    return git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:
@@ -109,7 +110,7 @@ def git(root: Path, *words: str) -> str | None:
         done = run_git(root, *words)
     except EvidenceUnavailable:
         return None
-    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else None
+    return os.fsdecode(done.stdout).rstrip() if done.returncode == 0 else None  # a status begins with a blank
 
 
 def address_of(remote: str, commit: str, prefix: str = "") -> str | None:
