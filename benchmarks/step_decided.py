@@ -1,4 +1,4 @@
-"""How often T035's step criterion is decided on this machine, and equal and slowed arms beside it.
+"""How often T035's criteria of time are decided on this machine, and equal and slowed arms beside them.
 
 `python -m benchmarks.step_decided --runs 10` prints a line for each measurement and ends with 1 where one is open or
 wrong. Each has a ledger of its own: no attempt counts for another.
@@ -47,12 +47,13 @@ def make(slower: float) -> Callable[[], Tensor]:
 def rows() -> dict[str, tuple[Measurement, list[Measure], Outcome]]:
     """Return what is measured, what is asked of it, and what it must come to."""
     task = load(ROOT / "tasks" / "T035-training-mixed-precision.yaml", ROOT)
-    own = next(one for one in task.measurements if one.id == "step")
+    own, gain = (next(one for one in task.measurements if one.id == name) for name in ("step", "gain"))
     limit = {"from": "step", "of": "step_cpu_time_s", "ratio": ["now", "base"], "at_most": 1.05, "on": "cpu"}
     two = {name: own.model_copy(update={"arms": _arms(slower)}) for name, slower in (("equal", 1.0), ("slowed", 1.1))}
     asked = [Measure.model_validate(limit)]
     return {
-        "T035": (own, list(task.measures_of("step")), Outcome.PASSED),
+        "step": (own, list(task.measures_of("step")), Outcome.PASSED),
+        "gain": (gain, list(task.measures_of("gain")), Outcome.PASSED),
         "equal": (two["equal"], asked, Outcome.PASSED),
         "slowed": (two["slowed"], asked, Outcome.FAILED),
     }
@@ -88,7 +89,7 @@ def main() -> int:
     """Measure as often as is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--rows", nargs="*", choices=["T035", "equal", "slowed"], default=["T035", "equal", "slowed"])
+    parser.add_argument("--rows", nargs="*", choices=[*rows()], default=[*rows()])
     options = parser.parse_args()
     print("| Arms | Verdict | Ratio | pairs | starts | seconds | why open |\n|---|---|---|---|---|---|---|", flush=True)
     found = [decided(name, *rows()[name]) for name in options.rows for _ in range(options.runs)]

@@ -40,13 +40,14 @@ from gates.report import Report
 from gates.task.task import Selection, Task
 
 STORE = Path(".gates", "kept")
-PIECES = "pieces.json"
+STATE, PIECES = "state.json", "pieces.txt"  # what evidence rests on; a line for each piece, with its kind
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
 ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
 MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, ValidationError)
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
@@ -102,29 +103,30 @@ def takes(environ: Mapping[str, str]) -> bool:
 
 
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
-    """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
-    kinds = pipeline.kinds()
-    name = state.name(installed)
-    found: list[tuple[bool, float, Path]] = []
+    """Return the run of a state, its raw files laid out, or of one of which the fewest files that tests run differ."""
+    kinds, name = pipeline.kinds(), state.name(installed)
+    found: list[tuple[bool, int, float, Path, list[str]]] = []
     for path in (root / STORE).glob(f"*-{installed}"):
-        with suppress(OSError):  # another run may take it away
-            found.append((path.name == name, path.stat().st_mtime, path))
-    for whole, _, folder in sorted(found, reverse=True):
-        with suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
-            told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
-            if told["around"] != state.around or told["files"].keys() != state.files.keys():
-                continue
+        with suppress(*UNREADABLE):  # another run may take it away
+            told = json.loads((path / STATE).read_text(encoding="utf-8"))
+            if told["around"] == state.around and told["files"].keys() == state.files.keys():
+                differing = [file for file, now in state.files.items() if told["files"][file] != now]
+                found.append((path.name != name, len(differing), -path.stat().st_mtime, path, differing))
+    for differs, _, _, folder, differing in sorted(found):
+        with suppress(*UNREADABLE):
+            told = json.loads((folder / STATE).read_text(encoding="utf-8"))
             sources = {path: text.encode("utf-8", "surrogateescape") for path, text in told["sources"].items()}
-            differing = [path for path, now in state.files.items() if told["files"][path] != now]
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
+                lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
+                parts = (line.partition(" ") for line in lines)
+                pieces = [kinds[kind].model_validate_json(text) for kind, _, text in parts]
                 pairs = {path: (sources[path], now) for path, now in changed.items()}
-                pieces = EvidenceSet({kinds[k]: kinds[k].model_validate(piece) for k, piece in told["pieces"].items()})
-                earlier = Earlier(pieces, folder / "raw", told["at"], sources, pairs, whole=whole)
-                if whole:
+                seen = EvidenceSet({type(piece): piece for piece in pieces})
+                if not differs:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
-                return earlier
+                return Earlier(seen, folder / "raw", told["at"], sources, pairs, whole=not differs)
     return None
 
 
@@ -142,11 +144,9 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             run = [path for path in files_of((*task.implementation, *task.tests), root) if path.suffix == ".py"]
             sources = {os.path.realpath(path): path.read_bytes().decode("utf-8", "surrogateescape") for path in run}
             facts = {"at": report.started_at, "around": state.around, "files": state.files, "sources": sources}
+            (draft / STATE).write_text(json.dumps(facts), encoding="utf-8")
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
-                file.write(f'{json.dumps(facts)[:-1]}, "pieces": {{')
-                for number, (kind, piece) in enumerate(kept.items()):
-                    file.write(f'{", " if number else ""}"{kind}": {piece.model_dump_json(by_alias=True)}')
-                file.write("}}")
+                file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())
             shutil.rmtree(root / STORE / name, ignore_errors=True)
             draft.rename(root / STORE / name)
         finally:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -208,10 +209,20 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
         (project / "pkg/more.py").write_text(text)
         run(project, *TESTS)
     (folder,) = (project / kept.STORE).iterdir()
-    told = json.loads((folder / kept.PIECES).read_text())
+    told = json.loads((folder / kept.STATE).read_text())
     state = kept.State(files=told["files"], git="", around=told["around"])
     assert kept.find(project, state, "", tmp_path / "raw") is not None
-    no_pieces: list[dict[str, object]] = [{"No": 1}, {"PytestRun": {}}]
-    for damage in ("{", *(json.dumps({**told, "pieces": each}) for each in no_pieces), "[]"):
+    shutil.copytree(folder, further := folder.with_name("newer-"))
+    files = {**told["files"], **dict.fromkeys(told["sources"], "another text")}
+    (further / kept.STATE).write_text(json.dumps({**told, "at": "later", "files": files}))
+    nearest = kept.find(project, state, "", tmp_path / "raw")
+    assert nearest is not None
+    assert nearest.at == told["at"], "of two states the one that differs least"
+    shutil.rmtree(further)
+    for damage in ("{", 'No {"a": 1}\n', "PytestRun {}\n", "PytestRun []\n"):
         (folder / kept.PIECES).write_text(damage)
         assert kept.find(project, state, "", tmp_path / "raw") is None
+    (folder / kept.PIECES).write_text("")
+    assert kept.find(project, state, "", tmp_path / "raw") is not None
+    (folder / kept.STATE).write_text("[]")
+    assert kept.find(project, state, "", tmp_path / "raw") is None
