@@ -61,7 +61,7 @@ class BaseTests(Evidence):
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Lay the base's test files over a copy of the change, and run them."""
         states = TwoStates.since_base(context.root, context.base)
-        tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+        tests = [path.split("::")[0] for path in task.every_test]
         above = {folder for path in tests for folder in PurePosixPath(path).parents}
         tests += [str(folder / name) for folder in above for name in SUPPORT]
         folders = [str(folder) for folder in above if folder.name in {"test", "tests"}]

@@ -78,8 +78,8 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
             env = relocated(process.environment(), context.root, copy.root)
             run = process.run(argv, cwd=copy.root, timeout_s=limit, log=folder / f"{index}", env=env)
             seen = Probed(process=run.moved(copy.root, context.root))
-        except OSError as error:
-            seen = Probed(problem=f"cannot be started: {error.strerror or error}")
+        except EvidenceUnavailable as error:
+            seen = Probed(problem=str(error))
     problem, ended, returned = seen.problem, seen.process, next(iter(seen.of("returned")), None)
     clean_end = ended is not None and ended.exit_code == 0 and not ended.timed_out
     if entry.call and clean_end and returned is None:

@@ -99,8 +99,8 @@ class Probe:
         try:
             with question:
                 run = process.run(argv, cwd=root, timeout_s=limit_s, log=self.folder / name, env=env)
-        except OSError as error:
-            return Probed(problem=f"it cannot be started: {error.strerror or error}")
+        except EvidenceUnavailable as error:
+            return Probed(problem=str(error))
         about = filter(None, [str(asked.get("call") or asked.get("shared") or "")])
         known = program.removesuffix(".__main__").rpartition(".")[2]
         run = run.moved(*moved).model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
@@ -130,11 +130,11 @@ class Question:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
+def probing(task: Task, context: Context, key: str) -> Probe:
     """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
-    return Probe(context, task, context.folder(folder or key).evidence)
+    return Probe(context, task, context.folder(key).evidence)
 
 
 def read_entries(path: Path, secret: str, moved: Moved | None = None) -> tuple[list[Entry], int]:

@@ -118,7 +118,7 @@ class Resolver:
 
         def load(shown: str) -> Module | None:
             with suppress(Unparsed):
-                return Module(**vars(self.module(paths.get(shown, self.root / shown))))
+                return Module.of(self.module(paths.get(shown, self.root / shown)))
             return None
 
         return Project(paths, load)

@@ -87,8 +87,8 @@ def _run_once(
         argv = copy.argv(command, out=str(out))
         try:
             ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
-        except OSError:
-            return False, "cannot be started", 0
+        except EvidenceUnavailable as error:
+            return False, str(error), 0
         answered = not any("{out}" in word for word in command) or _is_answered(out, one.answers)
         return ended.exit_code == 0 and not ended.timed_out and answered, ended.ended, ended.duration_s
 

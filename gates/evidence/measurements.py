@@ -245,8 +245,8 @@ def _ran(measurement: Measurement, device: str, context: Context, log: Path) -> 
         argv = context.argv(measurement.run or (), device=device, out=str(out))
         try:
             ended = process.run(argv, cwd=context.root, timeout_s=measurement.timeout_s or context.timeout_s, log=log)
-        except OSError as error:
-            raise BadSamples(f"the command cannot be started: {error.strerror or error}") from error
+        except EvidenceUnavailable as error:
+            raise BadSamples(str(error)) from error
         yield ended, out
 
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from gates.child.asking import command
 from gates.child.process import Running, running
+from gates.errors import EvidenceUnavailable
 from gates.measuring.samples import Collected, Ended, Hello, Ran, first_wrong
 from gates.model import Model
 from gates.task.measurement import Arm
@@ -193,8 +194,8 @@ class Bench:
         try:
             started = running(argv, cwd=like.cwd, log=log, env=like.env, pass_fds=(*theirs, ends))
             self._running = self._stack.enter_context(started)
-        except OSError as error:
-            raise ArmFailed(f"the arms cannot be started: {error.strerror or error}") from error
+        except EvidenceUnavailable as error:
+            raise ArmFailed(str(error)) from error
         finally:
             for number in (*theirs, ends):
                 os.close(number)

@@ -91,7 +91,7 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
 
 def _beside(asked: Sequence[Task], states: TwoStates, unread: list[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return what differs of tests, files beside them and probes, then and now, without what cannot be read."""
-    paths = [path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
+    paths = [path for one in asked for path in one.every_test]
     code = [path for one in asked for path in one.implementation]
     paths += [path for one in asked for path in _run_by(one) if states.has(path)]
     above = {str(folder / "conftest.py") for path in paths for folder in PurePosixPath(path.split("::")[0]).parents}
