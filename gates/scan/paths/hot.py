@@ -27,8 +27,6 @@ def _asked(node: ast.AST) -> ast.AST:
     """Return the part of code that decides what it does."""
     if isinstance(node, ast.Call):
         return node.func
-    if isinstance(node, ast.Match):
-        return node.subject
     return node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
 
 
