@@ -86,10 +86,6 @@ class EvidenceSet:
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
 
-    def broken_off(self, why: str) -> "EvidenceSet":
-        """Return the same with another reason for what was not collected."""
-        return EvidenceSet(self.present, why=why, missing=self.missing, earlier=self.earlier)
-
 
 class RunDate(Evidence):
     """The day on which the run began: waivers end by it, whenever its findings are judged again."""

@@ -19,7 +19,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding, Level, Outcome, Planned, Revision, RuleText, Severity
 from gates.project import what_was_read
-from gates.project.copies import copied
+from gates.project.copies import copy_project
 from gates.project.revision import digest_folder, environment, observe, unlike_commit
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
@@ -43,7 +43,7 @@ class Progress:
 def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
     with guarded_folder() as beside:
-        context = replace(context, copied=cache(partial(copied, context.root, beside / "copy")))
+        context = replace(context, copied=cache(partial(copy_project, context.root, beside / "copy", copies=0)))
         return _run(task, context, selection, progress, evidence)
 
 
@@ -58,7 +58,7 @@ def _run(task: Task, context: Context, selection: Selection, progress: Progress,
             reports.append(done)  # those before an interrupt are kept
     except Interrupted:  # what was seen is told all the same
         end()
-        evidence = evidence.broken_off(INTERRUPTED)
+        evidence = replace(evidence, why=INTERRUPTED)
         reports += _broken_off(task, evidence, {report.name for report in reports})
         about = UNFOUNDED.but(rule="GT003", check="interrupted", command=f"gates run {task.id}")
         ended = [about.unknown(f"{INTERRUPTED.capitalize()}.", "Run again.")]

@@ -72,14 +72,6 @@ class ProcessRun(Model):
                 return ([*filter(NAMES_ERROR.match, lines)] or lines)[-1][:300]
         return "it wrote nothing"
 
-    def moved(self, was: Path, now: Path) -> "ProcessRun":
-        """Return the same where what it wrote speaks of another folder."""
-        ends = {
-            name: each.model_copy(update={"tail": each.tail.replace(str(was), str(now))})
-            for name, each in (("stdout", self.stdout), ("stderr", self.stderr))
-        }
-        return self.model_copy(update=ends)
-
     def as_command(self, purpose: str, argv: tuple[str, ...] = ()) -> CommandRecord:
         """Return the record of the command; `argv` is how it is shown."""
         return CommandRecord(purpose=purpose, argv=argv or self.argv, ended=self.ended, duration_s=self.duration_s)

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gates.code import meanings
+from gates.code.meanings import Function
 from gates.code.names import bases_of, looks_up, member_of, names_in, names_of, use_lines
 from gates.code.sources import ModuleFiles, Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed, origin
@@ -21,7 +22,6 @@ from gates.words import meant
 MAX_HOPS = 20
 Found = tuple[SourceModule, ast.stmt]
 Import = ast.Import | ast.ImportFrom
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Use(Model):
