@@ -56,7 +56,7 @@ class Launch:
         return bool(self.module) and shared == (other.argv[:-1], other.cwd, other.env, other.module)
 
 
-class ArmFailed(Exception):
+class ArmFailed(EvidenceUnavailable):
     """An arm that could not be measured, and why; it becomes an unknown, never a number. It had taken so many pairs."""
 
     pairs = 0
@@ -194,8 +194,6 @@ class Bench:
         try:
             started = running(argv, cwd=like.cwd, log=log, env=like.env, pass_fds=(*theirs, ends))
             self._running = self._stack.enter_context(started)
-        except EvidenceUnavailable as error:
-            raise ArmFailed(str(error)) from error
         finally:
             for number in (*theirs, ends):
                 os.close(number)
