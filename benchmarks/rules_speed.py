@@ -54,22 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         rules = _rules(folder)
         sizes = (arguments.files // 4, arguments.files // 2, arguments.files)
         trees = {size: _tree(folder / f"tree-{size}", size) for size in sizes}
-        seen: dict[str, list[float]] = {}
-        worked: dict[str, list[float]] = {}
-        places: dict[str, int] = {}
-        for number in range(arguments.rounds):
-            cache = folder / f"cache-{number}"
-            for size, tree in trees.items():
-                arms = {f"gates, {size} files": (_gates(tree), cache)}
-                if size == sizes[-1]:
-                    arms["gates again, nothing changed"] = (_gates(tree), cache)
-                    if arguments.semgrep:
-                        arms["semgrep"] = (_semgrep(arguments.semgrep, rules, tree), cache)
-                for arm, (command, where) in arms.items():
-                    took, cpu, found = _timed(command, tree, where)
-                    seen.setdefault(arm, []).append(took)
-                    worked.setdefault(arm, []).append(cpu)
-                    places[arm] = found
+        semgrep = _semgrep(arguments.semgrep, rules, trees[sizes[-1]]) if arguments.semgrep else None
+        seen, worked, places = _in_turn(trees, semgrep, folder, arguments.rounds)
         shipped = _shipped(trees, folder)
     lines = ["| Arm | s, median | least | most | CPU s, median | places found |", "|---|---|---|---|---|---|"]
     lines += [
@@ -96,6 +82,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     arguments.out.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
     return int(bool(ratios) and median(ratios) < BAR)
+
+
+def _in_turn(
+    trees: Mapping[int, Path], semgrep: list[str] | None, folder: Path, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, list[float]], dict[str, int]]:
+    """Run every arm once a round; return the seconds and CPU seconds of each, and the places that it found."""
+    largest = trees[max(trees)]
+    arms = {f"gates, {size} files": (_gates(tree), tree) for size, tree in trees.items()}
+    arms["gates again, nothing changed"] = (_gates(largest), largest)
+    arms |= {"semgrep": (semgrep, largest)} if semgrep else {}
+    seen: dict[str, list[float]] = {arm: [] for arm in arms}
+    worked: dict[str, list[float]] = {arm: [] for arm in arms}
+    places: dict[str, int] = {}
+    for number in range(rounds):
+        for arm, (command, tree) in arms.items():
+            took, cpu, places[arm] = _timed(command, tree, folder / f"cache-{number}")
+            seen[arm].append(took)
+            worked[arm].append(cpu)
+    return seen, worked, places
 
 
 def _shipped(trees: Mapping[int, Path], folder: Path) -> list[str]:

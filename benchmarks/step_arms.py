@@ -226,6 +226,11 @@ def fabric(setting: Setting) -> Segment:
     return timed(step)
 
 
+LIGHTNING_OFF: dict[str, Any] = dict.fromkeys(
+    ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
+)
+
+
 def lightning(setting: Setting) -> Segment:
     """Time the Trainer's loop: each segment is a fit of its own, timed from its sixth step on."""
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -254,18 +259,8 @@ def lightning(setting: Setting) -> Segment:
 
     def segment(steps: int) -> Elapsed:
         watch = Watch()
-        trainer = Trainer(
-            accelerator="cpu",
-            devices=1,
-            max_epochs=1,
-            gradient_clip_val=setting.clip,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            callbacks=[watch],
-            **_lightning_options(setting, MixedPrecision),
-        )
+        about = {"accelerator": "cpu", "devices": 1, "max_epochs": 1, "gradient_clip_val": setting.clip}
+        trainer = Trainer(callbacks=[watch], **about, **LIGHTNING_OFF, **_lightning_options(setting, MixedPrecision))
         trainer.fit(module, Repeated(steps + 5))
         return per_step(watch.begun, watch.ended, steps)
 

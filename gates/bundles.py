@@ -105,7 +105,7 @@ MAX_BYTES = 64 * 1024 * 1024
 LINE_ENDINGS = "its line endings were changed (git does so where .gitattributes does not say `-text`)"
 
 
-class BadBundle(Exception):
+class BadBundle(UsageError):
     """A file that is no bundle, or one that was altered; why, in one line."""
 
 
@@ -160,10 +160,7 @@ TIMEOUT_S = 120
 
 def sign(data: bytes, key: Path) -> str:
     """Return the signature of a key over some bytes; raise `UsageError` where it cannot be made."""
-    try:
-        return _keygen(("-Y", "sign", "-n", NAMESPACE, "-f", str(key)), data, f"--sign-key {key}").decode("ascii")
-    except BadBundle as error:
-        raise UsageError(str(error)) from error
+    return _keygen(("-Y", "sign", "-n", NAMESPACE, "-f", str(key)), data, f"--sign-key {key}").decode("ascii")
 
 
 def signer_of(bundle: Bundle, signers: Sequence[str]) -> str:

@@ -31,11 +31,11 @@ class Evidence(Model):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Observe the world; raise `EvidenceUnavailable` with the reason where nothing can be seen."""
-        return cls.derive(task, context, EvidenceSet())
+        raise NotImplementedError(f"{cls.__name__} rests on what was seen before: call `derive`")
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: "EvidenceSet") -> Self:  # noqa: ARG003  # of kinds that rest on it
-        """Observe the world as far as what was seen before asks for it; each kind has its own of these two."""
+        """Observe the world as far as what was seen before asks for it, where a kind rests on that; else `collect`."""
         return cls.collect(task, context)
 
 
@@ -85,10 +85,6 @@ class EvidenceSet:
             self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
-
-    def broken_off(self, why: str) -> "EvidenceSet":
-        """Return the same with another reason for what was not collected."""
-        return EvidenceSet(self.present, why=why, missing=self.missing, earlier=self.earlier)
 
 
 class RunDate(Evidence):

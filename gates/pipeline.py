@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
@@ -19,7 +19,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding, Level, Outcome, Planned, Revision, RuleText, Severity
 from gates.project import what_was_read
-from gates.project.copies import copied
+from gates.project.copies import copy_project
 from gates.project.revision import digest_folder, environment, observe, unlike_commit
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
@@ -43,7 +43,7 @@ class Progress:
 def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
     with guarded_folder() as beside:
-        context = replace(context, copied=cache(partial(copied, context.root, beside / "copy")))
+        context = replace(context, copied=cache(partial(copy_project, context.root, beside / "copy", copies=0)))
         return _run(task, context, selection, progress, evidence)
 
 
@@ -53,20 +53,13 @@ def _run(task: Task, context: Context, selection: Selection, progress: Progress,
     whole, task = task, narrowed(task, *selection.only)
     evidence.collect(RunDate, task, context)
     reports, ended = list[GateReport](), list[Finding]()
-    blocked_by = ""
     try:
-        for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
-            for gate in group:
-                reports.append(_run_gate(gate, task, context, evidence, selection, blocked_by, progress))
-            blocking = [gate.name for gate in reports if gate.decision is Decision.BLOCK]
-            if blocking and not blocked_by and not selection.keep_going:
-                blocked_by = " and ".join(blocking)
+        for done in _in_stages(task, context, selection, progress, evidence):
+            reports.append(done)  # those before an interrupt are kept
     except Interrupted:  # what was seen is told all the same
         end()
-        evidence = evidence.broken_off(INTERRUPTED)
-        rest = [gate for gate in discover() if gate.name not in {report.name for report in reports}]
-        told = {"ran": False, "not_run_because": INTERRUPTED}
-        reports += [judge(gate, task, evidence, day_of(evidence)).model_copy(update=told) for gate in rest]
+        evidence = replace(evidence, why=INTERRUPTED)
+        reports += _broken_off(task, evidence, {report.name for report in reports})
         about = UNFOUNDED.but(rule="GT003", check="interrupted", command=f"gates run {task.id}")
         ended = [about.unknown(f"{INTERRUPTED.capitalize()}.", "Run again.")]
     _save(evidence, context)
@@ -167,6 +160,28 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
         findings=findings,
         sections=tuple(gate.describe(task, evidence)),
     )
+
+
+def _in_stages(
+    task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet
+) -> Iterator[GateReport]:
+    """Run gate after gate; a stage that blocks stops those after it, if it is to."""
+    blocked_by = ""
+    for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
+        reports = list[GateReport]()
+        for gate in group:
+            reports.append(_run_gate(gate, task, context, evidence, selection, blocked_by, progress))
+            yield reports[-1]
+        if not selection.keep_going:
+            blocked_by = blocked_by or " and ".join(each.name for each in reports if each.decision is Decision.BLOCK)
+
+
+def _broken_off(task: Task, evidence: EvidenceSet, done: Collection[str]) -> Iterator[GateReport]:
+    """Judge the gates that an interrupt left undone by what was seen."""
+    told = {"ran": False, "not_run_because": INTERRUPTED}
+    for gate in discover():
+        if gate.name not in done:
+            yield judge(gate, task, evidence, day_of(evidence)).model_copy(update=told)
 
 
 def _run_gate(

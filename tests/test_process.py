@@ -12,6 +12,7 @@ from building import PATIENCE_S, awaited
 
 from gates.child import process
 from gates.child.process import ProcessRun
+from gates.errors import EvidenceUnavailable
 
 
 def run(tmp_path: Path, code: str, *, timeout_s: float = 30, python: str = sys.executable) -> ProcessRun:
@@ -80,7 +81,7 @@ def test_output_that_is_not_utf8_is_shown_escaped(tmp_path: Path) -> None:
 
 
 def test_command_that_cannot_be_started_raises(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(EvidenceUnavailable, match="'/no/such/python' cannot be started: No such file"):
         run(tmp_path, "", python="/no/such/python")
 
 

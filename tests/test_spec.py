@@ -51,10 +51,6 @@ def test_good_file_loads_with_defaults_and_lines(tmp_path: Path) -> None:
 
 UNKNOWN_KEYS = {
     "task": (SMALL + "titel: x\n", "7:1: unknown key 'titel'; did you mean 'title'?"),
-    "gone": (
-        SMALL + "emulate: [cuda]\n",
-        "7:1: 'emulate' is gone: CUDA is not emulated; run what needs a device where one is",
-    ),
     "criterion": (SMALL + "    txet: x\n", "7:5: unknown key 'txet'; did you mean 'text'?"),
     "code": (SMALL + "    code: [{symbl: 'a:b'}]\n", "7:13: unknown key 'symbl'; did you mean 'symbol'?"),
     "claims": (SMALL + "claims: [r.md]\n", "7:1: 'claims' is gone: run `gates audit REPORT --task TASK`"),

@@ -10,6 +10,7 @@ from typing import Self
 
 from gates.check import About, Check, Evidence, EvidenceSet, about_criterion, beside
 from gates.child import process
+from gates.code.meanings import Function
 from gates.code.syntax import defined
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -21,7 +22,6 @@ from gates.evidence.tests.test_records import UNAWAITED, TestRecord
 from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.task.task import Criterion, Task
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Trees = dict[str, ast.Module]
 MAYBE = (ast.If, ast.Match, ast.ExceptHandler, ast.IfExp)  # what stands under these need not run here
 # conditions that are constant, comparisons of constants or that nobody reads, assertions on tuples and texts,

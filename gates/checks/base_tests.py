@@ -11,7 +11,7 @@ from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity
@@ -61,7 +61,7 @@ class BaseTests(Evidence):
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Lay the base's test files over a copy of the change, and run them."""
         states = TwoStates.since_base(context.root, context.base)
-        tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+        tests = [path.split("::")[0] for path in task.every_test]
         above = {folder for path in tests for folder in PurePosixPath(path).parents}
         tests += [str(folder / name) for folder in above for name in SUPPORT]
         folders = [str(folder) for folder in above if folder.name in {"test", "tests"}]
@@ -88,7 +88,7 @@ class BaseTests(Evidence):
         with guarded_folder() as folder:
             try:
                 return cls.model_validate({**facts, **_judged(task, context, states, (old, added), folder, skips)})
-            except (UsageError, OSError) as error:
+            except OSError as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
 
 

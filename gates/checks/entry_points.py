@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import About, Check, Evidence, EvidenceSet
-from gates.child import process
-from gates.child.probing import Probe, Probed, advice_on, crash_of, written
+from gates.child.probing import Probe, advice_on, crash_of, probing, written
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
 from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity
-from gates.project.copies import relocated
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
 from gates.words import first_of, printable
@@ -53,10 +50,8 @@ class EntryPointRuns(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each entry point in its own process."""
-        if not task.entry_points:
-            raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
-        folder = context.folder("entry_points").evidence
-        runs = tuple(_run(i, entry, task, context, folder) for i, entry in enumerate(task.entry_points))
+        probe = probing(task, context, EntryPoint.key)
+        runs = tuple(_run(i, entry, probe) for i, entry in enumerate(task.entry_points))
         commands = tuple(_recorded(run, task.entry_points[run.index].run or (run.name,)) for run in runs)
         return cls(how="each command and each call made once, in a process of its own", commands=commands, runs=runs)
 
@@ -66,31 +61,25 @@ def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
     return CommandRecord(purpose="entry point", argv=argv, ended=ended, duration_s=duration_s)
 
 
-def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
-    name, limit, seen, copy = entry.name, entry.timeout_s or context.timeout_s, Probed(), context.apart()
+def _run(index: int, entry: EntryPoint, probe: Probe) -> EntryRun:
+    context, limit = probe.context, entry.timeout_s or probe.context.timeout_s
     if entry.call:
-        probe = Probe(context, task, folder)
         asked = {"call": entry.call, "args": entry.args, "script": entry.call in scripts_of(context.root)}
         seen = probe.ask("calculating:once", f"{index}", asked, limit, threads=None)
     else:
-        argv = context.argv(entry.run or (), out=str(folder / f"{index}.out"))
-        try:
-            env = relocated(process.environment(), context.root, copy.root)
-            run = process.run(argv, cwd=copy.root, timeout_s=limit, log=folder / f"{index}", env=env)
-            seen = Probed(process=run.moved(copy.root, context.root))
-        except OSError as error:
-            seen = Probed(problem=f"cannot be started: {error.strerror or error}")
+        argv = context.argv(entry.run or (), out=str(probe.folder / f"{index}.out"))
+        seen = probe.run(argv, f"{index}", limit)
     problem, ended, returned = seen.problem, seen.process, next(iter(seen.of("returned")), None)
     clean_end = ended is not None and ended.exit_code == 0 and not ended.timed_out
     if entry.call and clean_end and returned is None:
         problem = problem or "the process ended before the call returned"
-    trace = written(folder / f"{index}.stderr.txt").replace(str(copy.root), str(context.root))
+    trace = probe.moved(written(probe.folder / f"{index}.stderr.txt"))
     crash = None if problem or clean_end else crash_of(trace, context)
     raised = {"crash": crash.location, "error": crash.error, "function": crash.function} if crash else {}
     wrote = ended.stdout.tail if ended else ""
     return EntryRun(
         index=index,
-        name=name,
+        name=entry.name,
         process=None if problem else ended,
         problem=problem,
         **raised,

@@ -14,7 +14,7 @@ from gates.child import process
 from gates.child.probing import Probe
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import python_files
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity
 from gates.project.copies import copy_project
@@ -73,7 +73,7 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]
         ending = Outcome.UNKNOWN if unseen else Outcome.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
-    except (BuildException, OSError, UsageError) as error:
+    except (BuildException, OSError, EvidenceUnavailable) as error:
         return Built(ending=Outcome.UNKNOWN, problem=_line(error)), runs
     finally:
         shutil.rmtree(whole, ignore_errors=True)

@@ -161,10 +161,6 @@ def _carries(process: "psutil.Process", token: str) -> bool:
         return False
 
 
-if __name__ == "__main__":
-    _watch()
-
-
 @contextmanager
 def every(seconds: float, beat: Callable[[], None]) -> Iterator[None]:
     """Do something every so many seconds while this is open; it is not under way any more afterwards."""
@@ -181,3 +177,7 @@ def every(seconds: float, beat: Callable[[], None]) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+if __name__ == "__main__":
+    _watch()

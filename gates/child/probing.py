@@ -5,8 +5,8 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from sys import intern
 from typing import NamedTuple, Self
@@ -91,27 +91,40 @@ class Probe:
     ) -> Probed:
         """Run a program; `name` is that of its journal. No `threads` are those it has."""
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "seconds": SHARE * limit_s})
-        moved = root, whole = self._copy.root, self.context.root
-        own = relocated(process.environment(), whole, root)
-        env = {**own, **UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
+        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        argv = command(self.context.python, program, str(question.path))
-        try:
-            with question:
-                run = process.run(argv, cwd=root, timeout_s=limit_s, log=self.folder / name, env=env)
-        except OSError as error:
-            return Probed(problem=f"it cannot be started: {error.strerror or error}")
+        with question:
+            ran = self.run(command(self.context.python, program, str(question.path)), name, limit_s, env)
+        if ran.process is None:
+            return ran
         about = filter(None, [str(asked.get("call") or asked.get("shared") or "")])
         known = program.removesuffix(".__main__").rpartition(".")[2]
-        run = run.moved(*moved).model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
+        argv = ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")
+        run = ran.process.model_copy(update={"argv": argv})
         self.commands.append(run.as_command(known.replace("_", " ")))
-        seen = Probed.told(question.journal, question.secret, run, moved)
+        seen = Probed.told(question.journal, question.secret, run, (self._copy.root, self.context.root))
         if run.exit_code and not seen.entries and "No module named 'torch'" in run.stderr.tail:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
         return seen
 
+    def run(self, argv: Sequence[str], name: str, limit_s: float, env: Mapping[str, str] | None = None) -> Probed:
+        """Run a command in the copy; what it wrote then speaks of the project's own folder."""
+        root = self._copy.root
+        env = {**relocated(process.environment(), self.context.root, root), **(env or {})}
+        try:
+            ended = process.run(argv, cwd=root, timeout_s=limit_s, log=self.folder / name, env=env)
+        except EvidenceUnavailable as error:
+            return Probed(problem=str(error))
+        streams = {"stdout": ended.stdout, "stderr": ended.stderr}
+        moved = {key: one.model_copy(update={"tail": self.moved(one.tail)}) for key, one in streams.items()}
+        return Probed(process=ended.model_copy(update=moved))
 
-class Question:
+    def moved(self, text: str) -> str:
+        """Return a text that speaks of the project where it spoke of the copy."""
+        return text.replace(str(self._copy.root), str(self.context.root))
+
+
+class Question(AbstractContextManager["Question"]):
     """What a program is asked, in a file in a folder of its own, with a secret that seals its answers in a journal."""
 
     def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
@@ -123,18 +136,15 @@ class Question:
         told = {**asked, "secret": self.secret, "folder": str(self.folder), "journal": str(journal)}
         self.path.write_text(json.dumps(told), encoding="utf-8")
 
-    def __enter__(self) -> None:
-        return None
-
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
+def probing(task: Task, context: Context, key: str) -> Probe:
     """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
-    return Probe(context, task, context.folder(folder or key).evidence)
+    return Probe(context, task, context.folder(key).evidence)
 
 
 def read_entries(path: Path, secret: str, moved: Moved | None = None) -> tuple[list[Entry], int]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from gates.child.guardian import MARK, kill_all, stop_if_interrupted, uninterrupted
+from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Model
 
 T = TypeVar("T")
@@ -71,14 +72,6 @@ class ProcessRun(Model):
                 return ([*filter(NAMES_ERROR.match, lines)] or lines)[-1][:300]
         return "it wrote nothing"
 
-    def moved(self, was: Path, now: Path) -> "ProcessRun":
-        """Return the same where what it wrote speaks of another folder."""
-        ends = {
-            name: each.model_copy(update={"tail": each.tail.replace(str(was), str(now))})
-            for name, each in (("stdout", self.stdout), ("stderr", self.stderr))
-        }
-        return self.model_copy(update=ends)
-
     def as_command(self, purpose: str, argv: tuple[str, ...] = ()) -> CommandRecord:
         """Return the record of the command; `argv` is how it is shown."""
         return CommandRecord(purpose=purpose, argv=argv or self.argv, ended=self.ended, duration_s=self.duration_s)
@@ -87,7 +80,7 @@ class ProcessRun(Model):
 def run(
     argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None
 ) -> ProcessRun:
-    """Run a command to its end; both streams are kept, bounded, beside `log`. Raises `OSError` where it cannot start.
+    """Run a command to its end; both streams are kept, bounded, beside `log`.
 
     What it started is gone when this returns or raises, but for what clears its environment and leaves its group.
     """
@@ -100,11 +93,14 @@ def run(
 def running(
     argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
 ) -> Iterator["Running"]:
-    """Start a command; when the context is left, it and everything that it started are gone."""
+    """Start a command, or raise `EvidenceUnavailable`; when the context is left, all that it started is gone."""
     started = None
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
-            started = Running(argv, cwd, log, env or {}, pass_fds)
+            try:
+                started = Running(argv, cwd, log, env or {}, pass_fds)
+            except OSError as error:
+                raise EvidenceUnavailable(f"{argv[0]!r} cannot be started: {error.strerror or error}") from error
         yield started
     finally:
         with uninterrupted():

@@ -60,7 +60,7 @@ def _mentions(node: ast.AST) -> Iterator[ast.AST]:
         yield from node.args
 
 
-def names_of(node: ast.expr) -> list[str]:
+def parts_of(node: ast.expr) -> list[str]:
     """Return the names in `a.b.c` and `a.b.c[T]`; none of any other expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute | ast.Subscript):
@@ -80,7 +80,7 @@ def member_of(module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt |
 
 def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
     """Return the annotation that makes a field of a dataclass, a named tuple or a model; a plain class has none."""
-    bases = {parts[-1] if parts else "" for parts in map(names_of, node.bases)}
+    bases = {parts[-1] if parts else "" for parts in map(parts_of, node.bases)}
     if not node.decorator_list and bases <= meanings.EMPTY_BASES:
         return None
     fields = (part for part in live_statements(node.body) if isinstance(part, ast.AnnAssign) and part.value is None)
@@ -98,6 +98,6 @@ def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
 def bases_of(node: ast.ClassDef) -> Iterator[list[str]]:
     """Yield the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
     for base in node.bases:
-        parts = names_of(base)
+        parts = parts_of(base)
         if not parts or parts[-1] not in meanings.EMPTY_BASES:
             yield parts

@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from gates.code import meanings
-from gates.code.names import bases_of, looks_up, member_of, names_in, names_of, use_lines
+from gates.code.meanings import Function
+from gates.code.names import bases_of, looks_up, member_of, names_in, parts_of, use_lines
 from gates.code.sources import ModuleFiles, Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed, origin
 from gates.errors import UsageError
@@ -21,7 +22,6 @@ from gates.words import meant
 MAX_HOPS = 20
 Found = tuple[SourceModule, ast.stmt]
 Import = ast.Import | ast.ImportFrom
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Use(Model):
@@ -118,7 +118,7 @@ class Resolver:
 
         def load(shown: str) -> Module | None:
             with suppress(Unparsed):
-                return Module(**vars(self.module(paths.get(shown, self.root / shown))))
+                return Module.of(self.module(paths.get(shown, self.root / shown)))
             return None
 
         return Project(paths, load)
@@ -212,7 +212,7 @@ class Resolver:
     ) -> list[Found]:
         """Follow an assignment that only gives something of the project another name; nothing where it does not."""
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        other = names_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
+        other = parts_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
         here = meanings.member(module.tree.body, other[0]) if other and other[0] != names[0] else None
         if here is None:
             return []

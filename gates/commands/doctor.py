@@ -10,6 +10,7 @@ import psutil
 from gates.child import process
 from gates.child.asking import command
 from gates.child.guardian import guarded_folder
+from gates.errors import EvidenceUnavailable
 from gates.measuring import machine
 from gates.words import printable
 
@@ -31,8 +32,8 @@ def _interpreter(python: str, folder: Path) -> dict[str, Any]:
     try:
         ended = process.run(argv, cwd=folder, timeout_s=120, log=folder / "probe")
         told = json.loads(printable(ended.stdout.tail.strip().splitlines()[-1]))
-    except OSError as error:
-        return {"problem": f"{python!r} cannot be started: {error.strerror or error}"}
+    except EvidenceUnavailable as error:
+        return {"problem": str(error)}
     except (ValueError, IndexError):
         told = None
     return told if isinstance(told, dict) else {"problem": f"{python!r} ended with {ended.ended} and told nothing"}

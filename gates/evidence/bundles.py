@@ -136,24 +136,24 @@ def _roots(task: Task, measurement: Measurement, context: Context) -> list[Path]
 
 
 def _words(measurement: Measurement) -> Iterator[str]:
-    """Yield the words of a measurement's commands, and for an option with a value that as well."""
-    commands = (measurement.run, *(way for arm in measurement.arms.values() for way in (arm.run, arm.time)))
-    for word in (word for command in commands for word in command or ()):
-        if len(word) < LONGEST and "{" not in word:
+    """Yield what a measurement calls and the words of its commands, and for an option with a value that as well."""
+    for key, word in measurement.named():
+        if key != "build" and len(word) < LONGEST and "{" not in word:
             yield word.split("::")[0]
             yield word.partition("=")[2]
 
 
 def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[Path]:
     """Yield the files that a measurement names: scripts and folders of its commands, modules it runs or calls."""
-    modules = [(arm.call or "").partition(":")[0] for arm in measurement.arms.values()]
+    modules = list[str]()
     for word in filter(None, _words(measurement)):
         path = Path(os.path.normpath(root / word))
         if path != root and path.is_relative_to(root):
             yield from files_of((word,), root)
-        if all(part.isidentifier() for part in word.split(".")):
-            modules += [word, f"{word}.__main__"]
-    for module in filter(None, modules):
+        module = word.partition(":")[0]
+        if all(part.isidentifier() for part in module.split(".")):
+            modules += [module, f"{module}.__main__"]
+    for module in modules:
         yield from _files_of_module(module, roots)
 
 

@@ -78,17 +78,11 @@ def _run_once(
 ) -> tuple[bool, str, float]:
     """Run a command, or some steps of an arm; return whether it ended well and answered, how it ended, and its time."""
     if one.arm is not None:
-        try:
-            return True, "steps taken", _took_steps(one, task, copy, env, marks)
-        except bench.ArmFailed as error:
-            return False, str(error), 0
+        return True, "steps taken", _took_steps(one, task, copy, env, marks)
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
         out, limit = Path(fresh) / "out", one.timeout_s or copy.timeout_s
         argv = copy.argv(command, out=str(out))
-        try:
-            ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
-        except OSError:
-            return False, "cannot be started", 0
+        ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
         answered = not any("{out}" in word for word in command) or _is_answered(out, one.answers)
         return ended.exit_code == 0 and not ended.timed_out and answered, ended.ended, ended.duration_s
 
@@ -184,7 +178,10 @@ def _tried(
         texts[file.path] = marked(file.but(parts), marks / CALLED)
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
         with copies.faulty(texts) as copy:
-            well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks)
+            try:
+                well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks)
+            except EvidenceUnavailable as error:
+                well, ended, took_s = False, str(error), 0
         if called := (marks / CALLED).exists():
             break
     anew = all(is_called_anew(each) for own in functions.values() for each in own)

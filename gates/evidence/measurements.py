@@ -21,7 +21,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
-from gates.measuring.bench import ArmFailed, launch
+from gates.measuring.bench import launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
@@ -122,13 +122,13 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         drawn = "" if run.taken else _drawn(samples)
         if same := next((line for line in lines if drawn and line.drawn == drawn), None):
             said = f"its times are those of the attempt at {same.at}, to the last digit"
-            raise BadSamples(f"{said}: no clock gives the same twice")  # noqa: TRY301
+            raise BadSamples(f"{said}: no clock gives the same twice")
         longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         # with the same seeds, the samples of two attempts are the same: of what was handed over only this is kept
         told["missed"] = answers.missed(_applying(measures, samples), run)
         told |= _told_of(run.taken, samples) if run.taken else {}
-    except (ArmFailed, BadSamples) as error:
+    except EvidenceUnavailable as error:
         run = run.model_copy(update={"samples": None, "problem": str(error)})
         told = {"ended": FAILED, "unfit": (run.problem,), "pairs": getattr(error, "pairs", 0)}
     unwritten = ledger.append(begun.model_copy(update=told))
@@ -149,7 +149,7 @@ def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
 
 
 def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementRun) -> MeasurementRun:
-    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where an arm fails."""
+    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where one fails."""
 
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
         return run.model_copy(update={"samples": samples, "taken": taken})
@@ -243,11 +243,8 @@ def _ran(measurement: Measurement, device: str, context: Context, log: Path) -> 
     with tempfile.TemporaryDirectory(dir=log.parent) as fresh:
         out = Path(fresh) / "samples.json"
         argv = context.argv(measurement.run or (), device=device, out=str(out))
-        try:
-            ended = process.run(argv, cwd=context.root, timeout_s=measurement.timeout_s or context.timeout_s, log=log)
-        except OSError as error:
-            raise BadSamples(f"the command cannot be started: {error.strerror or error}") from error
-        yield ended, out
+        limit_s = measurement.timeout_s or context.timeout_s
+        yield process.run(argv, cwd=context.root, timeout_s=limit_s, log=log), out
 
 
 def _text_of(ended: ProcessRun, out: Path) -> str:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from gates.child.asking import command
 from gates.child.process import Running, running
+from gates.errors import EvidenceUnavailable
 from gates.measuring.samples import Collected, Ended, Hello, Ran, first_wrong
 from gates.model import Model
 from gates.task.measurement import Arm
@@ -55,7 +56,7 @@ class Launch:
         return bool(self.module) and shared == (other.argv[:-1], other.cwd, other.env, other.module)
 
 
-class ArmFailed(Exception):
+class ArmFailed(EvidenceUnavailable):
     """An arm that could not be measured, and why; it becomes an unknown, never a number. It had taken so many pairs."""
 
     pairs = 0
@@ -193,8 +194,6 @@ class Bench:
         try:
             started = running(argv, cwd=like.cwd, log=log, env=like.env, pass_fds=(*theirs, ends))
             self._running = self._stack.enter_context(started)
-        except OSError as error:
-            raise ArmFailed(f"the arms cannot be started: {error.strerror or error}") from error
         finally:
             for number in (*theirs, ends):
                 os.close(number)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, model_validator
 
+from gates.errors import EvidenceUnavailable
 from gates.model import Model
 from gates.words import printable
 
@@ -118,7 +119,7 @@ class Ended(Model):
         return Ran(ran=1, wall_s=self.wall_s, **used)
 
 
-class BadSamples(Exception):
+class BadSamples(EvidenceUnavailable):
     """A samples file that cannot be believed, and why, in one line."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.project.history import ask, run_git
 
 
@@ -66,12 +66,12 @@ LARGE_BYTES = 4 * 1024**2  # no settings are
 
 
 def copy_project(root: Path, whole: Path, copies: int) -> Path:
-    """Copy a project into a folder, return where in it; raise `UsageError` where so many copies do not fit."""
+    """Copy a project into a folder, return where in it; raise `EvidenceUnavailable` where so many copies do not fit."""
     size = _bytes_of(root)
     whole.mkdir()
     free = shutil.disk_usage(whole).free
     if size * (copies + 1) + SPARE_BYTES > free:
-        raise UsageError(
+        raise EvidenceUnavailable(
             f"{copies + 1} copies of {root} need {size * (copies + 1) >> 20} MiB, and {whole.parent} has "
             f"{free >> 20}; set TMPDIR to a folder with more room, or remove what the tests do not need"
         )
@@ -88,14 +88,6 @@ def copy_project(root: Path, whole: Path, copies: int) -> Path:
     with suppress(EvidenceUnavailable):  # a copy without its history says so by the tests that need it
         give_history(root, target)
     return target
-
-
-def copied(root: Path, whole: Path) -> Path:
-    """Copy a project once; raise `EvidenceUnavailable` where it does not fit."""
-    try:
-        return copy_project(root, whole, copies=0)
-    except UsageError as error:
-        raise EvidenceUnavailable(str(error)) from error
 
 
 def placed(copy: Path, path: str | Path) -> Path:

@@ -17,7 +17,6 @@ from gates.child.asking import HERE
 from gates.child.guardian import every, guarded_folder
 from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import modules_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.project.copies import copy_project, relocated
@@ -34,11 +33,7 @@ Told = dict[str, Any]
 def benched(task: Task, context: Context, faults: int, most: int = COPIES) -> Iterator["Bench"]:
     """Yield copies for so many faults in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
     with guarded_folder() as folder:
-        try:
-            bench = Bench(task, replace(context, evidence=folder), min(most, faults, os.cpu_count() or 1))
-        except UsageError as error:
-            raise EvidenceUnavailable(str(error)) from error
-        yield bench
+        yield Bench(task, replace(context, evidence=folder), min(most, faults, os.cpu_count() or 1))
 
 
 class Bench:

@@ -74,11 +74,10 @@ class Baseline:
 
 def observe(task: Task, bench: Bench) -> tuple[Baseline, str]:
     """Run the tests of a task in a copy, noting which lines each of them runs; say why where that is not known."""
-    paths = tuple(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
-    if not paths:
+    if not task.every_test:
         return Baseline(None, None), ""
     with bench.faulty({}) as look:
-        wider, folder = task.model_copy(update={"tests": paths}), look.folder("pytest").evidence
+        wider, folder = task.model_copy(update={"tests": task.every_test}), look.folder("pytest").evidence
         run = PytestRun.once(wider, look, folder, env=bench.env(look.root))
     try:  # what tests wrote into the code is undone by now
         return Baseline(run, ExecutedLines.collect(wider, look)), ""

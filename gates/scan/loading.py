@@ -87,7 +87,7 @@ def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, 
             known[name] = vocabulary(name, tuple(vocabularies), root)
         return known[name]
 
-    shown = _shown(path, root)
+    shown = yaml_source.shown(path, root)
     form, document = _read(path, shown, RuleForm)
     try:
         rule = compiled(form, shown, shared)
@@ -103,7 +103,7 @@ def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
     known = {path.stem: path for folder in reversed(folders) if folder.is_dir() for path in sorted(folder.iterdir())}
     if name not in known:
         raise RuleError(("events",), f"there is no vocabulary of events {name!r}{did_you_mean(name, known)}")
-    return _read(known[name], _shown(known[name], root), Vocabulary)[0]
+    return _read(known[name], yaml_source.shown(known[name], root), Vocabulary)[0]
 
 
 def _read(path: Path, shown: str, form: type[M]) -> tuple[M, yaml_source.Document]:
@@ -115,10 +115,6 @@ def _read(path: Path, shown: str, form: type[M]) -> tuple[M, yaml_source.Documen
     except ValidationError as error:
         wrong = [problem_of(item, document, form, NO_KEY) for item in error.errors()]
         raise SourceError(shown, document.text, wrong) from error
-
-
-def _shown(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def named(name: str, known: Mapping[str, Rule]) -> list[Rule]:

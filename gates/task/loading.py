@@ -22,8 +22,6 @@ GONE = {  # keys that a task had once, and what answers in their place
     "concurrency.in": "threads alone are started; what processes share is shown by a test that starts them",
     "criteria.measures.slope": "name what must not go on growing under 'leaks', or how it scales under 'scaling'",
     "empty_cache": "it counts among the 'synchronisations' of a step",
-    "emulate": "CUDA is not emulated; run what needs a device where one is",
-    "properties": "write a hypothesis test and bind it with 'tests'",
     "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",
     "criteria.code.reached_from": "run that code under 'entry_points', or bind a test that goes this way",
     "criteria.faults": "BL016 stubs the code out, and `gates prove` makes mutants of all that the tests run",
@@ -35,7 +33,7 @@ GONE = {  # keys that a task had once, and what answers in their place
 
 def load(path: Path, root: Path) -> Task:
     """Load a task file; raise `UsageError` that names everything wrong in it, each with `file:line:col`."""
-    shown_as = _shown(path, root)
+    shown_as = yaml_source.shown(path, root)
     if printable(shown_as) != shown_as:
         raise UsageError(f"{printable(shown_as)}: its name is not UTF-8, so no report can name it; rename the file")
     document = yaml_source.read(path, shown_as)
@@ -88,10 +86,10 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     else:
         path = next((each for each in ids if ids[each] == task_id), Path())
     if len(matches := [each for each in ids if ids[each] == task_id]) > 1:
-        raise UsageError(_twins(task_id, [_shown(each, root) for each in matches]))
+        raise UsageError(_twins(task_id, [yaml_source.shown(each, root) for each in matches]))
     if path != Path():
         return path
-    where = _shown(tasks_dir, root)
+    where = yaml_source.shown(tasks_dir, root)
     if not ids:
         raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in '{tasks_dir}'; write {task_id}.yaml there")
     raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, ids.values())}")
@@ -114,10 +112,6 @@ def _id_of(path: Path) -> str:
         if found := re.search(rf"^id:\s*[\"']?({TASK_ID.pattern})", file.read(yaml_source.MAX_BYTES), re.MULTILINE):
             return found[1]
     return path.stem
-
-
-def _shown(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _loose(task: Task, document: Document) -> Iterator[Problem]:

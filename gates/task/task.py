@@ -176,6 +176,11 @@ class Task(Located):
         return one_of(criterion_id, {each.id: each for each in self.criteria}, f"{self.id} has no criterion")
 
     @property
+    def every_test(self) -> tuple[str, ...]:
+        """Return its tests and those of its criteria."""
+        return tuple(dict.fromkeys((*self.tests, *(path for one in self.criteria for path in one.tests))))
+
+    @property
     def identity(self) -> TaskIdentity:
         """Return what tells this task from others, and from what its file was before."""
         return TaskIdentity(id=self.id, title=self.title, path=self.path, digest=self.digest)

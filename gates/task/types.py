@@ -1,5 +1,6 @@
 """The types that the parts of a task file are made of."""
 
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, ClassVar, Self
 
@@ -30,6 +31,10 @@ Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 Json = Annotated[JsonValue, BeforeValidator(as_json)]
 
 
+CALLS = frozenset({"call", "shared", "use", "read", "$call", "$ref"})
+RUNS = frozenset({"run", "time", "build"})
+
+
 class Located(Model):
     """A part of a task file that knows the line it stands in.
 
@@ -57,6 +62,21 @@ class Located(Model):
                 if getattr(self, name) != type(self).model_fields[name].get_default():
                     raise ValueError(f"{name.rstrip('_')!r} goes with {key!r}")
         return self
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Yield each callable that it or a part of it names, and each word of its commands, with its key."""
+        yield from (pair for key in type(self).model_fields for pair in _named(key, getattr(self, key)))
+
+
+def _named(key: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Located):
+        yield from value.named()
+    elif isinstance(value, tuple | list):
+        yield from (pair for each in value for pair in _named(key, each))
+    elif isinstance(value, dict):  # an argument: its own keys mean nothing here, but for what it makes
+        yield from (pair for name, each in value.items() for pair in _named(name if name[:1] == "$" else "", each))
+    elif isinstance(value, str) and (key in RUNS or (key in CALLS and ":" in value)):
+        yield key, value
 
 
 class Part(Located):

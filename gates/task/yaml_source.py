@@ -251,6 +251,11 @@ def problem_of(error: ErrorDetails, document: Document, model: type[Model], gone
     return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
 
 
+def shown(path: Path, root: Path) -> str:
+    """Return a path as messages name it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
 def _what(key: Key) -> str:
     """Return a key path in words, such as `criteria[2].measures[0]`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".") or "the file"

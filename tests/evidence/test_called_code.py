@@ -169,7 +169,7 @@ def test_where_no_command_stands_for_functions_there_is_nothing_to_see(tmp_path:
                    "criteria:\n  - {id: AC1, text: A, code: [{symbol: 'pkg.core:double'}]}\n"})  # fmt: skip
     task = spec.load(root / "tasks/T1.yaml", root)
     with pytest.raises(EvidenceUnavailable, match="the code was not seen"):
-        CalledCode.collect(task, a_context(root))
+        CalledCode.derive(task, a_context(root), EvidenceSet())
     evidence = EvidenceSet()
     evidence.collect(SourceTree, task, a_context(root))
     with pytest.raises(EvidenceUnavailable, match="no command verifies"):

@@ -46,7 +46,7 @@ def test_entry_point_that_hangs_is_stopped_at_its_own_limit(tmp_path: Path) -> N
 
 def test_command_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     one = ran(tmp_path, ["no-such-command"])
-    assert (one.process, one.problem) == (None, "cannot be started: No such file or directory")
+    assert (one.process, one.problem) == (None, "'no-such-command' cannot be started: No such file or directory")
 
 
 FRAME = 'Traceback (most recent call last):\n  File "pkg/{}.py", line {}, in f\n'

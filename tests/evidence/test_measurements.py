@@ -89,7 +89,7 @@ def test_hang_is_stopped_at_its_limit(tmp_path: Path) -> None:
 
 
 def test_command_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
-    assert one(tmp_path, "no-such-command", "{out}").problem.startswith("the command cannot be started: No such file")
+    assert one(tmp_path, "no-such-command", "{out}").problem.startswith("'no-such-command' cannot be started: No such")
 
 
 def test_samples_of_a_device_that_the_machine_does_not_show_are_refused(

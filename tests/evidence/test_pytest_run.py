@@ -46,7 +46,7 @@ class Seen:
 def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = PATIENCE_S, task: Task = TASK) -> Seen:
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
     context = a_context(root, timeout_s=timeout_s)
-    run = PytestRun.collect(task, context)
+    run = PytestRun.derive(task, context, EvidenceSet())
     return Seen(run, list(EXECUTION.judge(task, EvidenceSet({PytestRun: run}))))
 
 
@@ -379,7 +379,7 @@ def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_
 def test_a_task_without_tests_runs_none(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"pkg/__init__.py": ""})
     with pytest.raises(EvidenceUnavailable, match="names no 'tests'"):
-        PytestRun.collect(a_task(tests=[]), a_context(root))
+        PytestRun.derive(a_task(tests=[]), a_context(root), EvidenceSet())
 
 
 def test_conftest_that_fails_in_the_workers_is_the_cause(tmp_path: Path) -> None:

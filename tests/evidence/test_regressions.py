@@ -118,7 +118,8 @@ def test_a_baseline_is_built_where_the_task_says_how(tmp_path: Path) -> None:
     context = a_context(context.root.rename(tmp_path / "r"))
     assert problem_of(context, fails) == "the baseline does not build: exit code 1: no compiler"
     context = a_context(context.root.rename(tmp_path / "s"))
-    assert problem_of(context, absent).startswith("the baseline cannot be built: no-such-builder: No such file")
+    why = problem_of(context, absent)
+    assert why.startswith("the baseline cannot be built: 'no-such-builder' cannot be started: No such")
 
 
 def problem_of(context: Context, build: list[str]) -> str:

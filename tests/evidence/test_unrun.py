@@ -4,6 +4,7 @@ from pathlib import Path
 
 from building import a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
+from gates.check import EvidenceSet
 from gates.checks import criteria as _criterion_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
@@ -46,7 +47,8 @@ def judged(folder: Path, files: dict[str, str], **criteria: list[str]) -> dict[s
         entry_points=[], measurements=[], criteria=[a_criterion(id=name, tests=own) for name, own in criteria.items()]
     )
     given = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "def same(x): return x\n", **files}
-    seen = all_evidence(asked, PytestRun.collect(asked, a_context(written(folder / "project", given))))
+    context = a_context(written(folder / "project", given))
+    seen = all_evidence(asked, PytestRun.derive(asked, context, EvidenceSet()))
     return {one.id: [*_criterion_tests.judge_tests(asked, one, seen)] for one in asked.criteria}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from building import PATIENCE_S, a_context, a_criterion, a_task, evidence, pytest_options, written
 
+from gates.check import EvidenceSet
 from gates.checks.test_run import judge as _suite
 from gates.criteria import decide
 from gates.evidence.tests.pytest_run import PytestRun
@@ -22,7 +23,7 @@ def run_of(
 ) -> PytestRun:
     files = {"pyproject.toml": pytest_options(options), "tests/test_one.py": code, "tests/conftest.py": conftest}
     root = written(tmp_path / "project", files)
-    return PytestRun.collect(TASK, replace(a_context(root, timeout_s=timeout_s), repeat=repeat))
+    return PytestRun.derive(TASK, replace(a_context(root, timeout_s=timeout_s), repeat=repeat), EvidenceSet())
 
 
 def found(run: PytestRun) -> list[Finding]:

@@ -23,6 +23,7 @@ BROKEN = {
     "variable": "def f(scaler, optimizer, loss, ps):\n    scaled = scaler.scale(loss)\n    scaled.backward(); clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
     "helper": "def go(l, s): s.scale(l).backward()\ndef f(scaler, optimizer, loss, ps):\n    go(loss, scaler)\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
     "closure": "def f(scaler, optimizer, loss, ps):\n    def go():\n        scaler.scale(loss).backward()\n    go()\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
+    "comprehension": "def f(scaler, optimizer, losses, ps):\n    {l: scaler.scale(l).backward() for l in losses}\n    clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
     "on self": "class T:\n    def __init__(self, o):\n        self.amp = torch.amp.GradScaler()\n        self.o = o\n    def f(self, loss, ps):\n        self.amp.scale(loss).backward()\n        clip(ps, 1.0)\n        self.amp.step(self.o); self.amp.update()\n",
     "try": "def f(scaler, optimizer, loss, ps):\n    try:\n        scaler.scale(loss).backward()\n    finally:\n        clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",
     "with": "def f(scaler, optimizer, loss, ps):\n    with torch.no_grad() as _, open('x'):\n        scaler.scale(loss).backward()\n        clip(ps, 1.0)\n    scaler.step(optimizer); scaler.update()\n",

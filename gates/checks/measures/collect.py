@@ -85,7 +85,7 @@ def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None
                 worker.run(1, discard=0, timeout_s=plan.start_s)
             else:
                 bench.time(BASE, unstored, timeout_s=plan.start_s)
-    except ArmFailed:
+    except EvidenceUnavailable:
         return
     raise ArmFailed("the baseline runs without the implementation of its folder: it uses other code, or none")
 
@@ -194,8 +194,8 @@ def _build(words: Sequence[str], sides: Sides, log: Path) -> None:
     argv = context.argv(words, root=str(context.root))
     try:
         ended = process.run(argv, cwd=sides.tree, timeout_s=context.timeout_s, log=log)
-    except OSError as error:
-        raise EvidenceUnavailable(f"the baseline cannot be built: {words[0]}: {error.strerror or error}") from error
+    except EvidenceUnavailable as error:
+        raise EvidenceUnavailable(f"the baseline cannot be built: {error}") from error
     if ended.exit_code != 0:
         raise EvidenceUnavailable(f"the baseline does not build: {ended.ended}: {ended.last_words}")
 

@@ -1,7 +1,6 @@
 """What the change made lower of what it is judged by: task file, settings, tests, rules, workflows and templates."""
 
 import ast
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -91,9 +90,10 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
 
 def _beside(asked: Sequence[Task], states: TwoStates, unread: list[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Return what differs of tests, files beside them and probes, then and now, without what cannot be read."""
-    paths = [path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
+    paths = [path for one in asked for path in one.every_test]
     code = [path for one in asked for path in one.implementation]
-    paths += [path for one in asked for path in _run_by(one) if states.has(path)]
+    named = {word for one in asked for _, word in one.named()}
+    paths += [path for word in named for path in moves.may_run(word) if states.has(path)]
     above = {str(folder / "conftest.py") for path in paths for folder in PurePosixPath(path.split("::")[0]).parents}
     both = states.changed((*paths, *sorted(above)), "")
     old, new = ({path: text for path, text in side.items() if not is_code(path, code)} for side in both)
@@ -103,14 +103,6 @@ def _beside(asked: Sequence[Task], states: TwoStates, unread: list[str]) -> tupl
     unread += [f"{path} (no plain file now)" for path in old if path not in new and path not in states.gone]
     left = {path for path in old if path in states.gone or (path in new and path not in broken)}
     return {path: text for path, text in old.items() if path in left}, new
-
-
-def _run_by(task: Task) -> Iterator[str]:
-    """Yield the files that the calls and commands of a task may run, by the names that it has: probes, benchmarks."""
-    values = json.loads(task.model_dump_json(), object_pairs_hook=lambda pairs: [value for _, value in pairs])
-    for word in set(re.findall(r"'([\w./-]+)[':]", str(values))):
-        module = word.removesuffix(".py").replace(".", "/")
-        yield from (f"{module}{end}" for end in (".py", "/__init__.py", "/__main__.py"))
 
 
 def _can_be_read(path: str, content: bytes) -> bool:

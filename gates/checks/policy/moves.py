@@ -65,9 +65,14 @@ Files = Mapping[str, bytes]
 
 def _is_gone(command: Iterable[str], gone: Iterable[str]) -> bool:
     """Return whether a command ran a file or a module that does not exist any more."""
-    ends = [end for word in command for end in (word, f"{word.replace('.', '/')}.py")]
-    ends += [f"{word.replace('.', '/')}/__main__.py" for word in command]
+    ends = [end for word in command for end in (word, *may_run(word))]
     return any(f"/{path}".endswith(f"/{end}") for end in ends for path in gone)
+
+
+def may_run(word: str) -> list[str]:
+    """Return the files that a word of a command, or a callable, may run: a script, a module, a package."""
+    module = word.partition(":")[0].removesuffix(".py").replace(".", "/")
+    return [f"{module}{end}" for end in (".py", "/__init__.py", "/__main__.py")]
 
 
 def compare_tests(before: Files, after: Files) -> Iterator[Move]:

@@ -88,7 +88,7 @@ def is_private(name: str) -> bool:
 def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
     """Make the folder that the plugin writes to, and return the environment that tells it what to trace."""
     folder.mkdir(parents=True, exist_ok=True)
-    tests = (path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests)))
+    tests = (path.split("::")[0] for path in task.every_test)
     paths = [_pattern(context.root / entry) for entry in dict.fromkeys((*task.implementation, *tests))]
     told = {"folder": str(folder), "paths": paths, "root": str(context.root), "modules": modules_of(task, context)}
     return {"GATES_COVERAGE": json.dumps(told)}

@@ -20,6 +20,7 @@ from typing import Self
 from pydantic import Field
 
 from gates.check import Earlier
+from gates.code.meanings import Function
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import TestRecord
@@ -133,9 +134,6 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
     steps = path.split("/")
     above = ("/".join(steps[: n + 1]) for n in range(len(steps) - 1))
     return path in tree or any(step in tree and not tree[step].link for step in above)
-
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)

@@ -176,11 +176,8 @@ class PytestRun(Evidence):
         told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
         question = Question(folder / JOURNAL, told)
         env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
-        try:
-            with question:
-                ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
-        except OSError as error:
-            raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
+        with question:
+            ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
         for made in (plugin, folder / "cache"):
             shutil.rmtree(made, ignore_errors=True)
         try:

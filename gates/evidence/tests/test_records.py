@@ -127,7 +127,7 @@ class Warned(Model):
 
 def followed(task: Task, states: TwoStates, *others: Task) -> Task:
     """Return the task bound to where the change has its code and tests, by what they say, or a name."""
-    named = [path for one in (task, *others) for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
+    named = [path for one in (task, *others) for path in one.every_test]
     (found, now), symbols = moved_tests(named, states), moved_symbols(task, states)
     moved = {one: place for one, place in found.items() if one != place}
     criteria = []

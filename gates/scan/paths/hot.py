@@ -27,8 +27,6 @@ def _asked(node: ast.AST) -> ast.AST:
     """Return the part of code that decides what it does."""
     if isinstance(node, ast.Call):
         return node.func
-    if isinstance(node, ast.Match):
-        return node.subject
     return node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
 
 
@@ -37,7 +35,7 @@ KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Sub
 FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
 MAX_DEPTH = 3  # calls that a walk goes into, one inside of the other
 HOPS = 2  # variables that something is kept as, one after the other
-Place = tuple[ast.Name | ast.Attribute, Module]
+Mention = tuple[ast.Name | ast.Attribute, Module]
 
 
 class Hot:
@@ -79,7 +77,7 @@ class Hot:
             self._names[around] = frozenset(names - {"self"})
         return self._names[around]
 
-    def _mentions(self, name: str) -> list[Place]:
+    def _mentions(self, name: str) -> list[Mention]:
         """Return where the program mentions a name, the last part of a dotted one."""
         return [(node, module) for module in self.project.modules.values() for node in module.mentions.get(name, ())]
 
@@ -139,9 +137,9 @@ class Hot:
             return isinstance(node.value, ast.Name | ast.Attribute) and bool(self._mentions(tail_of(made)))
         return all(may_meet(self._needs[n], hole) is not False for n, hole in holes.items() if n in self._needs)
 
-    def _kept(self, node: ast.expr, module: Module) -> list[Place]:
+    def _kept(self, node: ast.expr, module: Module) -> list[Mention]:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
-        found: list[Place] = []
+        found: list[Mention] = []
         names: set[str] = set()
         todo: Sequence[ast.expr] = [node]
         for _ in range(HOPS):
@@ -172,7 +170,7 @@ class Hot:
                     return found
         return found
 
-    def _callers(self, function: ast.AST) -> Iterable[Place]:
+    def _callers(self, function: ast.AST) -> Iterable[Mention]:
         """Return the places that may run a function, by its name or that of its class, where that is known by name."""
         if not isinstance(function, FUNCTIONS):
             return []

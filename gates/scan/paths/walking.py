@@ -94,8 +94,6 @@ class Walker(Running):
             return self._with(node, list(node.items), paths, scope)
         if isinstance(node, ast.Try | ast.TryStar):
             return self._try(node, paths, scope)
-        if isinstance(node, ast.Match) and node not in self.hot and not flows(node.cases):
-            return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
         if isinstance(node, ast.Match):
             return [*paths, *(each for case in node.cases for each in self.block(case.body, paths, scope))]
         if isinstance(node, ast.Return) and node.value is not None:

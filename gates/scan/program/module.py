@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from gates.code.meanings import star_imports
 from gates.code.syntax import Definition, SourceModule, imported, live_statements, origin
@@ -48,6 +48,11 @@ class Module(SourceModule):
     """A file of a program; its path is from the root of the project."""
 
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: SourceModule) -> Self:
+        """Return a parsed file as one of a program."""
+        return cls(source.path, source.tree, source.aliases)
 
     @cached_property
     def name(self) -> str:

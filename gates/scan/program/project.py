@@ -260,4 +260,4 @@ def project_of(contents: Mapping[str, bytes]) -> Project:
 
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
-    return Module(**vars(parse(raw, path, package_of(path))))
+    return Module.of(parse(raw, path, package_of(path)))

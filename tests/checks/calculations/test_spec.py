@@ -52,7 +52,6 @@ WRONG = {
     f"edge_cases: [{CALL}expected: 1, criteria: [AC2]}}]": "5:66: unknown criterion 'AC2'; did you mean 'AC1'?",
     "edge_cases: [{name: n, call: pkg.core, expected: 1}]": "5:30: edge_cases[0].call: expected",
     "calculations: [{call: pkg.core:f, table: []}]": "'table' is empty",
-    "properties: []": "5:1: 'properties' is gone: write a hypothesis test and bind it with 'tests'",
 }
 
 

@@ -351,13 +351,14 @@ def test_mode_comes_from_the_base_and_not_from_the_change(tmp_path: Path) -> Non
 
 
 def test_code_beside_its_tests_is_no_policy_and_what_the_task_runs_and_a_new_conftest_are(tmp_path: Path) -> None:
-    probed = 'edge_cases: [{name: one, call: "in.probes:ask", expected: 1, criteria: [AC1]}]\n'
-    task = TASK_FILE.replace("tests: [tests]", "tests: [pkg/tests]") + probed
-    beside = ("pkg/tests/a.md", "pkg/core.py", "in/probes.py", "bench.py", "other.py")
+    made = '{name: one, call: "in.probes:ask", args: [{$call: "in.made:it"}], expected: 1, criteria: [AC1]}'
+    task = TASK_FILE.replace("tests: [tests]", "tests: [pkg/tests]") + f"edge_cases: [{made}]\n"
+    beside = ("pkg/tests/a.md", "pkg/core.py", "in/made.py", "in/probes.py", "bench.py", "other.py")
     project = a_project(tmp_path / "p", {"tasks/T1.yaml": task, **dict.fromkeys(beside, "x = 1\n")})
     committed(project)
     written(project, {**dict.fromkeys(beside, "x = 2\n"), "pkg/conftest.py": "y = 1\n"})
-    listed = [f"file {name}: that of the base -> changed" for name in ("bench.py", "in/probes.py", "pkg/tests/a.md")]
+    named = ("bench.py", "in/made.py", "in/probes.py", "pkg/tests/a.md")
+    listed = [f"file {name}: that of the base -> changed" for name in named]
     assert told(project) == [*listed, "file pkg/conftest.py: none -> there"]
 
 
