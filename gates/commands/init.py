@@ -81,8 +81,7 @@ def perform(
     headings = filter(None, map(HEADING.match, described.splitlines()))
     title = title or next((each["text"].strip() for each in headings), "") or f"What {task} must do"
     imported = {name.split(".")[0] for _, module in _parsed(root, implementation) for name in module.aliases.values()}
-    rules = ["amp"] if "torch" in imported else []
-    text = _written(task, title, implementation, tests, rules, proposed)
+    text = _written(task, title, implementation, tests, ["amp"] if "torch" in imported else [], proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     try:
@@ -98,8 +97,7 @@ def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
     for each in proposed:
         shown = "measures or tests" if QUANTITY.search(each.text) else "" if each.tests else "tests"
         lacks = " and ".join(filter(None, ("" if each.code else "code", shown)))
-        found = ", ".join((*each.code, *each.tests))
-        yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
+        yield f"  {each.id}  {f'name its {lacks}' if lacks else ', '.join((*each.code, *each.tests))}"
 
 
 def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -> Iterator[Proposed]:
@@ -115,7 +113,8 @@ def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -
     named = [NAMED.fullmatch(text) for text, *_ in groups]
     free = (f"AC{number}" for number in count(1) if f"AC{number}" not in {found["id"] for found in named if found})
     for found, (text, symbols, verified) in zip(named, groups, strict=True):
-        code_, tests_ = (tuple(each.name for each in names) for names in (symbols[:MOST_CODE], verified[:MOST_TESTS]))
+        code_ = tuple(each.name for each in symbols[:MOST_CODE])
+        tests_ = tuple(dict.fromkeys(each.name for each in verified))[:MOST_TESTS]
         yield Proposed(found["id"] if found else next(free), (found["text"] if found else text).strip(), code_, tests_)
 
 
@@ -131,9 +130,8 @@ def _meant(text: str, code: Known, changed: Known, tests: Known) -> tuple[list[N
     """Return the code whose names share most words with a criterion, changed if it may be, and tests that use it."""
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or [*(few if len(few) <= MOST_CODE else ())]
-    users = _users(symbols, tests)
-    found = users if len(users) <= MOST_TESTS else _nearest(text, users)
-    found = found or users or _nearest(text, tests)  # a test that no criterion names may be weakened unjudged
+    users = _users(symbols, tests)  # a test that no criterion names may be weakened unjudged
+    found = (users if len(users) <= MOST_TESTS else _nearest(text, users)) or users or _nearest(text, tests)
     used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
     return (used if used and not changed else symbols or used), found
 
@@ -147,7 +145,8 @@ def _nearest(text: str, named: Known) -> list[Named]:
 
 
 def _users(symbols: Known, tests: Known) -> list[Named]:
-    return [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
+    found = [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
+    return found or [test for test in tests if any({*symbol.told.split(".")[:-1]} & test.uses for symbol in symbols)]
 
 
 def _is_used(symbol: Named, test: Named) -> bool:
@@ -216,7 +215,7 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
-    """Yield the test functions of some files, with the names that they and the top of their class use."""
+    """Yield the test functions of some files, with the names that they and their class use; of a mixin its file."""
     parsed = [*_parsed(root, paths)]
     usual = {path.parent for path, _ in parsed if is_test_file(path)}
     for path, module in parsed:
@@ -224,13 +223,17 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
             shown, aliases = path.relative_to(root).as_posix(), module.aliases
             held = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
             members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}
+            taken = {"", *(node.name for node in held if node.name.startswith("Test"))}
+            for node in held:
+                ends = (ast.unparse(base) for base in node.bases)
+                taken |= {node.name for base in ends if base in taken or base.endswith("TestCase")}
             for name, node in defined(module.tree):
                 owner, _, own = name.rpartition(".")
                 if own.startswith("test") and not isinstance(node, ast.ClassDef) and owner in {"", *members}:
                     tops = [one for one in members.get(owner, ()) if not getattr(one, "name", "").startswith("test")]
                     used = {used for one in (node, *tops) for used in _names(one, aliases)}
                     test = "::".join([shown, *name.split(".")])
-                    yield Named(test, _words(test), frozenset(used))
+                    yield Named(test if owner in taken else shown, _words(test), frozenset(used))
 
 
 def _names(node: ast.AST, aliases: Mapping[str, str]) -> frozenset[str]:
@@ -259,9 +262,9 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
     names: set[str] = set()
     for path in new:
         before, now = (texts(content) for content in (old.get(path, b""), new[path]))
-        module = module_name(root / path)
-        names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
-    return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
+        names |= {f"{module_name(root / path)}:{name}" for name, text in now.items() if before.get(name) != text}
+    deepest = [name for name in names if not any(other.startswith(f"{name}.") for other in names)]
+    return {re.sub(r"(:.+?)\._.*", r"\1", name) for name in deepest}  # of a private member the public owner
 
 
 def _written(
