@@ -224,9 +224,9 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
             held = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
             members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}
             taken = {"", *(node.name for node in held if node.name.startswith("Test"))}
-            for node in held:
-                ends = (ast.unparse(base) for base in node.bases)
-                taken |= {node.name for base in ends if base in taken or base.endswith("TestCase")}
+            for each in held:
+                ends = (ast.unparse(base) for base in each.bases)
+                taken |= {each.name for base in ends if base in taken or base.endswith("TestCase")}
             for name, node in defined(module.tree):
                 owner, _, own = name.rpartition(".")
                 if own.startswith("test") and not isinstance(node, ast.ClassDef) and owner in {"", *members}:
