@@ -143,12 +143,16 @@ class Direct(Saving):
 
 def test_what_a_change_touches_inside_is_proposed_by_its_class_and_by_tests_that_pytest_takes(tmp_path: Path) -> None:
     change = "class Store:\n    def _to(self): return 1\n    def save(self, key):\n        return key\n"
-    for old, new, name in ((change, change.replace("1", "2"), ""), (FILES[STORE], FILES[STORE] + LOADED, ".load")):
-        project = written(tmp_path / f"project{name}", {**FILES, STORE: old, "tests/test_store.py": MIXED})
+    turned, many = change.replace("1", "2"), "".join(f"\ndef test_{n}():\n    Store()\n" for n in range(9))
+    cases = (change, turned, "", ""), (FILES[STORE], FILES[STORE] + LOADED, ".load", ""), (change, turned, "", many)
+    for old, new, name, more in cases:
+        project = written(
+            tmp_path / f"project{name}{len(more)}", {**FILES, STORE: old, "tests/test_store.py": MIXED + more}
+        )
         committed(project)
         git(project, "checkout", "-qb", "change")
         (project / STORE).write_text(new)
-        tests = ("tests/test_store.py", "tests/test_store.py::Direct::test_save")
+        tests = ("tests/test_store.py", "tests/test_store.py::Direct::test_save")[: 1 if more else 2]
         assert bound(proposed(project)) == {"AC1": ([f"words.store:Store{name}"], tests)}
 
 

@@ -245,8 +245,7 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
 
 
 def _decides(criterion: Criterion | None, seen: BaseTests) -> bool:
-    """Return whether a criterion is the base's, or says what it said there."""
-    return seen.by_base or (criterion is not None and criterion.id in seen.stood)
+    return seen.by_base or (criterion is not None and criterion.id in seen.stood)  # the base's, or in its words
 
 
 def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity: Severity) -> About:

@@ -28,8 +28,7 @@ HEADING = re.compile(r"#+\s+(?P<text>.*)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
 IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
-CLOSE = 0.6  # of the best match, that the others must reach
-MOST_CODE, MOST_TESTS = 3, 8
+CLOSE, MOST_CODE, MOST_TESTS = 0.6, 3, 8  # the first is the share of the best match that the others must reach
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -
     if given:
         groups = [(text, *_meant(text, code, changed, tests)) for text in given]
     elif changed:
-        groups = [(f"{each.name} does what its tests say", [each], _users([each], tests)) for each in changed]
+        groups = [(f"{each.name} does what its tests say", [each], _few(_users([each], tests))) for each in changed]
     else:
         groups = [_of_file(file, code, tests) for file in dict.fromkeys(test.name.partition("::")[0] for test in tests)]
     if not groups:
@@ -121,8 +120,8 @@ def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -
 def _of_file(file: str, code: Known, tests: Known) -> tuple[str, list[Named], list[Named]]:
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
-    most = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
-    symbols = [symbol for symbol, count in most if count >= CLOSE * most[0][1]]
+    top = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
+    symbols = [symbol for symbol, count in top if count >= CLOSE * top[0][1]]
     return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
 
 
@@ -145,8 +144,14 @@ def _nearest(text: str, named: Known) -> list[Named]:
 
 
 def _users(symbols: Known, tests: Known) -> list[Named]:
-    found = [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
-    return found or [test for test in tests if any({*symbol.told.split(".")[:-1]} & test.uses for symbol in symbols)]
+    owners = {name for symbol in symbols for name in symbol.told.split(".")[:-1]}  # where no test names a member
+    return [t for t in tests if any(_is_used(s, t) for s in symbols)] or [t for t in tests if owners & t.uses]
+
+
+def _few(tests: Known) -> list[Named]:
+    """Return some tests, or their files where they are many, that of most of them first."""
+    files = Counter(test.name.partition("::")[0] for test in tests).most_common()
+    return [*tests] if len(tests) <= MOST_TESTS else [Named(file, frozenset()) for file, _ in files]
 
 
 def _is_used(symbol: Named, test: Named) -> bool:
@@ -259,10 +264,8 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
             raise UsageError(str(error)) from error
         return set()
     old, new = states.changed(implementation, ".py")
-    names: set[str] = set()
-    for path in new:
-        before, now = (texts(content) for content in (old.get(path, b""), new[path]))
-        names |= {f"{module_name(root / path)}:{name}" for name, text in now.items() if before.get(name) != text}
+    both = ((module_name(root / path), texts(old.get(path, b"")), texts(new[path])) for path in new)
+    names = {f"{at}:{name}" for at, before, now in both for name, text in now.items() if before.get(name) != text}
     deepest = [name for name in names if not any(other.startswith(f"{name}.") for other in names)]
     return {re.sub(r"(:.+?)\._.*", r"\1", name) for name in deepest}  # of a private member the public owner
 
