@@ -40,7 +40,7 @@ def test_bound_of_a_changed_condition_that_no_test_asks_for_is_told(tmp_path: Pa
 def test_a_changed_default_that_no_test_asks_for_is_told(tmp_path: Path) -> None:
     after = BEFORE.replace("(count):\n    return count * 2", "(count, rate=2):\n    return count * rate")
     found = judged(tmp_path, "    assert price(0) == 0\n    assert price(3, 2) == 6\n", after=after)
-    said = "2 -> 3 is noticed by no test. It was run by tests/test_core.py::test_price."
+    said = "2 -> 3 is noticed by no test that passes. It was run by tests/test_core.py::test_price."
     assert [(str(each.location), each.message) for each in found] == [("pkg/core.py:5", said)]
 
 
