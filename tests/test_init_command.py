@@ -1,9 +1,9 @@
 """What `gates init` proposes for a project that has no task file yet."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from bar import committed, git
 from building import gates, pytest_options, written
 
 from gates.task.loading import load
@@ -27,6 +27,7 @@ FILES = {
         "    def test_save(self):\n        self.assertEqual(Store().save('a'), 'a')\n"
     ),
 }
+STORE, LOADED = "src/words/store.py", "\n    def load(self):\n        return self.key\n"
 ISSUE = """# Words as numbers
 
 1. not a criterion
@@ -126,8 +127,37 @@ def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     assert bound(task)["AC1"][1] == ("tests/test_lru.py::test_popitem",)
 
 
+MIXED = """
+from mixing import Kept, TestCase
+from words.store import Store
+
+class Mixin(Kept):
+    def test_save(self): assert Store().save("a") == "a"
+
+class Saving(TestCase, Mixin): pass
+
+class Direct(Saving):
+    def test_save(self): assert Store().save("b") == "b"
+"""
+
+
+def test_what_a_change_touches_inside_is_proposed_by_its_class_and_by_tests_that_pytest_takes(tmp_path: Path) -> None:
+    change = "class Store:\n    def _to(self): return 1\n    def save(self, key):\n        return key\n"
+    turned, many = change.replace("1", "2"), "".join(f"\ndef test_{n}():\n    Store()\n" for n in range(9))
+    cases = (change, turned, "", ""), (FILES[STORE], FILES[STORE] + LOADED, ".load", ""), (change, turned, "", many)
+    for old, new, name, more in cases:
+        project = written(
+            tmp_path / f"project{name}{len(more)}", {**FILES, STORE: old, "tests/test_store.py": MIXED + more}
+        )
+        committed(project)
+        git(project, "checkout", "-qb", "change")
+        (project / STORE).write_text(new)
+        tests = ("tests/test_store.py", "tests/test_store.py::Direct::test_save")[: 1 if more else 2]
+        assert bound(proposed(project)) == {"AC1": ([f"words.store:Store{name}"], tests)}
+
+
 @pytest.mark.parametrize(("line", "rules"), [("from torch import nn", ("amp",)), ("import torchless", ())])
-def test_code_that_uses_torch_is_asked_the_rules_of_mixed_precision(
+def test_code_with_torch_is_asked_the_rules_of_mixed_precision(
     line: str, rules: tuple[str, ...], tmp_path: Path
 ) -> None:
     files = {**FILES, "src/words/net.py": f"{line}\n"}
@@ -136,8 +166,8 @@ def test_code_that_uses_torch_is_asked_the_rules_of_mixed_precision(
 
 def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_path: Path) -> None:
     project = written(tmp_path / "project", {**FILES, "conftest.py": "import sys\nsys.path.insert(0, 'src')\n"})
-    for words in ("init -q -b main", "add -A", "commit -qm base", "checkout -qb change"):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words.split()], cwd=project, check=True)
+    committed(project)
+    git(project, "checkout", "-qb", "change")
     coding = project / "src/words/coding.py"
     coding.write_text(coding.read_text().replace("text.split()", 'text.split(" ")'))
     task = proposed(project)

@@ -153,9 +153,7 @@ WORSE = [Outcome.PASSED, Outcome.UNKNOWN, Outcome.FAILED]
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.floats(0, 10), st.floats(0, 5), st.sampled_from([">=", "<=", "<"]))
-def test_a_worse_interval_never_gets_a_better_answer(
-    low: float, width: float, limit: float, shift: float, sign: str
-) -> None:
+def test_a_worse_interval_gets_no_better_one(low: float, width: float, limit: float, shift: float, sign: str) -> None:
     here = Estimate(low, low, low + width, 6, 0.96)
     away = -shift if sign == ">=" else shift
     worse = Estimate(low + away, low + away, low + width + away, 6, 0.96)
@@ -163,9 +161,7 @@ def test_a_worse_interval_never_gets_a_better_answer(
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.floats(0, 10), st.floats(0, 5), st.sampled_from([">=", "<=", "<"]))
-def test_a_wider_interval_never_settles_what_was_open(
-    low: float, width: float, limit: float, more: float, sign: str
-) -> None:
+def test_a_wider_interval_settles_nothing_open(low: float, width: float, limit: float, more: float, sign: str) -> None:
     narrow, wide = Estimate(low, low, low + width, 6, 0.96), Estimate(low, low - more, low + width + more, 6, 0.96)
     assert compare(wide, sign, limit) in {compare(narrow, sign, limit), Outcome.UNKNOWN}
 

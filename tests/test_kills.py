@@ -18,9 +18,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("after_s", [0.4, 1.3])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_killed_run_leaves_nothing_behind(
-    reported: Path, tmp_path: Path, number: signal.Signals, after_s: float
-) -> None:
+def test_killed_run_leaves_nothing(reported: Path, tmp_path: Path, number: signal.Signals, after_s: float) -> None:
     left = killed(reported, tmp_path, number=number, after_s=after_s, name=f"{number.name}-{after_s}")
     assert left == Left(number.name, after_s, left.exit_code, (), (), ())
     assert left.exit_code == (-signal.SIGKILL if number is signal.SIGKILL else 130)

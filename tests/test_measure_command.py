@@ -62,9 +62,7 @@ def performance(project: Path, *args: str | Path) -> tuple[Ended, str, list[str]
     return ended, gate["decision"], messages
 
 
-def test_committed_bundle_makes_the_whole_task_pass_where_there_is_no_such_device(
-    measured: Path, tmp_path: Path
-) -> None:
+def test_committed_bundle_makes_the_task_pass_where_there_is_no_such_device(measured: Path, tmp_path: Path) -> None:
     project = copied(measured, tmp_path)
     written = json.loads((project / ONE).read_text(encoding="utf-8"))
     assert len(written["origin"]["commit"]) == 40

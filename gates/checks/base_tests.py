@@ -227,7 +227,10 @@ def _broken(one: BaseTest, criterion: Criterion | None, criteria: list[Criterion
     message = f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}"
     named = f'let {names or "a criterion"} name it: `changes: ["{function_of(one.id)}"]`'
     fix = f"Keep what it promised; where the change of behaviour is meant, {named}."
-    return _at_level(criterion, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
+    about = _at_level(criterion, one, seen, Severity.HIGH)
+    if criterion and not _decides(criterion, seen):  # what is new may promise something else, and must say so
+        return about.but(level=criterion.level, criterion=criterion.id).unknown(message, fix, subject=one.id)
+    return about.failed(message, fix, subject=one.id)
 
 
 def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
@@ -241,9 +244,12 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
     return _at_level(criterion, first, seen, Severity.MEDIUM).unknown(message, fix, subject=subject)
 
 
+def _decides(criterion: Criterion | None, seen: BaseTests) -> bool:
+    return seen.by_base or (criterion is not None and criterion.id in seen.stood)  # the base's, or in its words
+
+
 def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity: Severity) -> About:
-    """Speak of a test at the level of its criterion, where that is the base's or says what it said."""
-    decides = seen.by_base or (criterion is not None and criterion.id in seen.stood)
+    decides = _decides(criterion, seen)
     level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
     about = ABOUT.but(level=level, severity=severity if level is Level.MUST else Severity.MEDIUM)
     about = about.but(criterion=criterion.id if criterion and decides else None)

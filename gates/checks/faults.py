@@ -210,7 +210,8 @@ def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
 def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
     first, others = mutants[0], len(mutants) - 1
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
-    message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(sorted(first.tests), NAMED)}."
+    ran = first_of(sorted(first.tests), NAMED)
+    message = f"{first.title} is noticed by no test that passes{beside}. It was run by {ran}."
     fix = "Add a test at this bound, or with a value that tells the two apart."
     facts = {"location": first.location, "subject": first.title, "actual": "survived"}
     return about.failed(message, fix, evidence="ChangedLines.json", **facts)

@@ -115,15 +115,15 @@ TURNED, MOVED = 4, 2  # criteria and numbers that a report names
 
 def since(old: Report, new: Report) -> str:
     """Return what turned, which numbers changed by more than their intervals, and which gates took longer or less."""
-    was, took = {one.id: one.status for one in old.criteria}, {gate.name: gate for gate in old.gates}
+    was, timed = {one.id: one.status for one in old.criteria}, not (old.taken or new.taken)
+    took = {gate.name: gate for gate in old.gates if timed}
     other = [(one.id, was.get(one.id), one.status) for one in new.criteria if was.get(one.id) is not one.status]
     turned = [f"{name} {then.value} -> {now.value}" if then else f"{name} is new" for name, then, now in other]
     moved = [f"{name}: {text}" for name, text, way in numbers(old, new) if way]
     times = [line for gate in new.gates if gate.name in took for line in _times(took[gate.name], gate)]
     left = len(turned[TURNED:]) + len(moved[MOVED:])
     told = [*turned[:TURNED], *moved[:MOVED], *times, *([f"{left} more"] if left else [])]
-    said = "; ".join(told) or "no criterion or number changed"
-    return f"({old.started_at}, {old.verdict.decision.value}) {said}"
+    return f"({old.started_at}, {old.verdict.decision.value}) {'; '.join(told) or 'no criterion or number changed'}"
 
 
 def numbers(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:

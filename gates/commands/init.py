@@ -28,8 +28,7 @@ HEADING = re.compile(r"#+\s+(?P<text>.*)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
 IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
-CLOSE = 0.6  # of the best match, that the others must reach
-MOST_CODE, MOST_TESTS = 3, 8
+CLOSE, MOST_CODE, MOST_TESTS = 0.6, 3, 8  # the first is the share of the best match that the others must reach
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ def perform(
     headings = filter(None, map(HEADING.match, described.splitlines()))
     title = title or next((each["text"].strip() for each in headings), "") or f"What {task} must do"
     imported = {name.split(".")[0] for _, module in _parsed(root, implementation) for name in module.aliases.values()}
-    rules = ["amp"] if "torch" in imported else []
-    text = _written(task, title, implementation, tests, rules, proposed)
+    text = _written(task, title, implementation, tests, ["amp"] if "torch" in imported else [], proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     try:
@@ -98,8 +96,7 @@ def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
     for each in proposed:
         shown = "measures or tests" if QUANTITY.search(each.text) else "" if each.tests else "tests"
         lacks = " and ".join(filter(None, ("" if each.code else "code", shown)))
-        found = ", ".join((*each.code, *each.tests))
-        yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
+        yield f"  {each.id}  {f'name its {lacks}' if lacks else ', '.join((*each.code, *each.tests))}"
 
 
 def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -> Iterator[Proposed]:
@@ -107,7 +104,7 @@ def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -
     if given:
         groups = [(text, *_meant(text, code, changed, tests)) for text in given]
     elif changed:
-        groups = [(f"{each.name} does what its tests say", [each], _users([each], tests)) for each in changed]
+        groups = [(f"{each.name} does what its tests say", [each], _few(_users([each], tests))) for each in changed]
     else:
         groups = [_of_file(file, code, tests) for file in dict.fromkeys(test.name.partition("::")[0] for test in tests)]
     if not groups:
@@ -115,15 +112,16 @@ def _proposed(given: Sequence[str], code: Known, changed: Known, tests: Known) -
     named = [NAMED.fullmatch(text) for text, *_ in groups]
     free = (f"AC{number}" for number in count(1) if f"AC{number}" not in {found["id"] for found in named if found})
     for found, (text, symbols, verified) in zip(named, groups, strict=True):
-        code_, tests_ = (tuple(each.name for each in names) for names in (symbols[:MOST_CODE], verified[:MOST_TESTS]))
+        code_ = tuple(each.name for each in symbols[:MOST_CODE])
+        tests_ = tuple(dict.fromkeys(each.name for each in verified))[:MOST_TESTS]
         yield Proposed(found["id"] if found else next(free), (found["text"] if found else text).strip(), code_, tests_)
 
 
 def _of_file(file: str, code: Known, tests: Known) -> tuple[str, list[Named], list[Named]]:
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
-    most = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
-    symbols = [symbol for symbol, count in most if count >= CLOSE * most[0][1]]
+    top = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
+    symbols = [symbol for symbol, count in top if count >= CLOSE * top[0][1]]
     return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
 
 
@@ -131,9 +129,8 @@ def _meant(text: str, code: Known, changed: Known, tests: Known) -> tuple[list[N
     """Return the code whose names share most words with a criterion, changed if it may be, and tests that use it."""
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or [*(few if len(few) <= MOST_CODE else ())]
-    users = _users(symbols, tests)
-    found = users if len(users) <= MOST_TESTS else _nearest(text, users)
-    found = found or users or _nearest(text, tests)  # a test that no criterion names may be weakened unjudged
+    users = _users(symbols, tests)  # a test that no criterion names may be weakened unjudged
+    found = (users if len(users) <= MOST_TESTS else _nearest(text, users)) or users or _nearest(text, tests)
     used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
     return (used if used and not changed else symbols or used), found
 
@@ -147,7 +144,14 @@ def _nearest(text: str, named: Known) -> list[Named]:
 
 
 def _users(symbols: Known, tests: Known) -> list[Named]:
-    return [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
+    owners = {name for symbol in symbols for name in symbol.told.split(".")[:-1]}  # where no test names a member
+    return [t for t in tests if any(_is_used(s, t) for s in symbols)] or [t for t in tests if owners & t.uses]
+
+
+def _few(tests: Known) -> list[Named]:
+    """Return some tests, or their files where they are many, that of most of them first."""
+    files = Counter(test.name.partition("::")[0] for test in tests).most_common()
+    return [*tests] if len(tests) <= MOST_TESTS else [Named(file, frozenset()) for file, _ in files]
 
 
 def _is_used(symbol: Named, test: Named) -> bool:
@@ -216,7 +220,7 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
-    """Yield the test functions of some files, with the names that they and the top of their class use."""
+    """Yield the test functions of some files, with the names that they and their class use; of a mixin its file."""
     parsed = [*_parsed(root, paths)]
     usual = {path.parent for path, _ in parsed if is_test_file(path)}
     for path, module in parsed:
@@ -224,13 +228,17 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
             shown, aliases = path.relative_to(root).as_posix(), module.aliases
             held = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
             members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}
+            taken = {"", *(node.name for node in held if node.name.startswith("Test"))}
+            for each in held:
+                ends = (ast.unparse(base) for base in each.bases)
+                taken |= {each.name for base in ends if base in taken or base.endswith("TestCase")}
             for name, node in defined(module.tree):
                 owner, _, own = name.rpartition(".")
                 if own.startswith("test") and not isinstance(node, ast.ClassDef) and owner in {"", *members}:
                     tops = [one for one in members.get(owner, ()) if not getattr(one, "name", "").startswith("test")]
                     used = {used for one in (node, *tops) for used in _names(one, aliases)}
                     test = "::".join([shown, *name.split(".")])
-                    yield Named(test, _words(test), frozenset(used))
+                    yield Named(test if owner in taken else shown, _words(test), frozenset(used))
 
 
 def _names(node: ast.AST, aliases: Mapping[str, str]) -> frozenset[str]:
@@ -256,12 +264,10 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
             raise UsageError(str(error)) from error
         return set()
     old, new = states.changed(implementation, ".py")
-    names: set[str] = set()
-    for path in new:
-        before, now = (texts(content) for content in (old.get(path, b""), new[path]))
-        module = module_name(root / path)
-        names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
-    return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
+    both = ((module_name(root / path), texts(old.get(path, b"")), texts(new[path])) for path in new)
+    names = {f"{at}:{name}" for at, before, now in both for name, text in now.items() if before.get(name) != text}
+    deepest = [name for name in names if not any(other.startswith(f"{name}.") for other in names)]
+    return {re.sub(r"(:.+?)\._.*", r"\1", name) for name in deepest}  # of a private member the public owner
 
 
 def _written(

@@ -213,7 +213,7 @@ def _shown(say: Say, gates: Sequence[Gate], before: Report | None, *, quiet: boo
     if quiet:
         yield Progress(step=lambda *_: None, ended=lambda _: None)
         return
-    begun, at = time.monotonic(), ["starting"]
+    begun, at, before = time.monotonic(), ["starting"], None if before and before.taken else before
     took = {gate.name: f", last time {gate.duration_s:g} s" for gate in before.gates} if before else {}
 
     def step(gate: Gate, number: int, kind: type[Evidence]) -> None:

@@ -21,6 +21,7 @@ DISAGREE = "this attempt meets it, and attempt {} with the same code on the same
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 MORE_STARTS = "Give the measurement {!r} a larger `budget_s`: it must start its processes at least three times."
 QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
+WAITS = "Find what an arm waits for: a sleep, a file, a lock. Where that is to be measured, let `clock: wall` decide."
 ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 LEDGER = "Put the ledger of attempts back as it was: what was tried before counts."
 NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decides
@@ -80,7 +81,9 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
         found = Outcome.UNKNOWN if measure.against_base else found
         return said(found, problem=unlike, rule=FITNESS, remedy=ALIKE)
     if reasons:
-        return said(Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=QUIETER)
+        return said(
+            Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=QUIETER if used == measure.of else WAITS
+        )
     if run.ledger_problem:
         return said(Outcome.UNKNOWN, problem=run.ledger_problem, rule=ATTEMPTS, remedy=LEDGER)
     if few := few_starts(run):

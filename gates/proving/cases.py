@@ -53,6 +53,9 @@ class Baseline:
         """Return the contexts that some lines ran in; `None` where nobody can tell."""
         if self.lines is None or place.path not in self.lines.lines:
             return None
+        line = Location(path=place.path, line=place.line)
+        heads = (each.body for each in self.lines.functions if each.location.meets(line) and not each.body.meets(line))
+        place = next(heads, place)  # a default is set at import, and counts in a call
         function, found = self.lines.function_at(place), self.lines.contexts_in(place)
         if function is not None and function.wrapped:
             return None

@@ -218,15 +218,14 @@ def mutants(file: Text, places: Iterable[Location]) -> Iterator[Fault]:
 def _changes(node: Node) -> Iterator[tuple[str, Node, ast.AST]]:
     """Leave out a statement that does something, turn a condition round, return nothing, put something else there."""
     if isinstance(node, ast.Expr):
-        yield "statement left out", node, ast.Expr(ast.Yield()) if isinstance(node.value, ast.Yield) else ast.Pass()
-    elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _is_stored(node)):
-        yield "statement left out", node, ast.Pass()
-    elif isinstance(node, ast.Raise):
-        yield "exception not raised", node, ast.Pass()
+        rest = ast.Expr(ast.Yield()) if isinstance(node.value, ast.Yield) else ast.Pass()
+        yield f"{_short(ast.unparse(node))} left out", node, rest
+    elif isinstance(node, ast.AugAssign | ast.Raise) or (isinstance(node, ast.Assign) and _is_stored(node)):
+        yield f"{_short(ast.unparse(node))} left out", node, ast.Pass()
     elif isinstance(node, ast.If | ast.IfExp) and constant_truth(node.test) is None:
-        yield "condition turned round", node.test, ast.UnaryOp(ast.Not(), node.test)
+        yield f"{_short(ast.unparse(node.test))} turned round", node.test, ast.UnaryOp(ast.Not(), node.test)
     elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
-        yield "returns None", node, ast.Return(ast.Constant(None))
+        yield f"{_short(ast.unparse(node))} -> return None", node, ast.Return(ast.Constant(None))
     for other in _others(node):
         with suppress(RecursionError):  # a sum of a thousand terms is a thousand deep
             yield f"{_short(ast.unparse(node))} -> {_short(ast.unparse(other))}", node, other

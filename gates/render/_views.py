@@ -19,6 +19,7 @@ CRITERIA = 12  # on the summary
 SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
+LIGHT = {"FAIL": " (none blocks)", "UNKNOWN": " (none required)"}  # where nothing keeps a gate from its pass
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
@@ -146,14 +147,12 @@ def in_prose(report: Report) -> str:
     said = [_of_failures(failed, report)]
     verified = sum(criterion.status is Status.PASS for criterion in report.criteria)
     said.append(f"{verified} of {counted(len(report.criteria), 'criterion', 'criteria')} {_are(verified)} verified.")
-    if not causes_ and report.verdict.reasons:
-        said.append(f"{report.verdict.reasons[0]}.")
+    said += [f"{reason}." for reason in report.verdict.reasons[:1] if not causes_]
     for cause in missing[:2]:
         names = cause.criteria[:GAPS] + ((f"{len(cause.criteria) - GAPS} more",) if len(cause.criteria) > GAPS else ())
         about = f"{joined(names)} {_are(len(names))} inconclusive" if names else joined(cause.rules)
         said.append(f"{about}: {_shortly(cause, causes_)}")
-    if len(missing) > 2:
-        said.append(f"{counted(len(missing) - 2, 'more cause')} to settle.")
+    said += [f"{counted(len(missing) - 2, 'more cause')} to settle."] if len(missing) > 2 else []
     return " ".join(said)
 
 
@@ -320,7 +319,8 @@ def word(finding: Finding) -> str:
 def endings(gate: GateReport) -> str:
     """Return how many checks of a gate ended how, worst first."""
     counts = Counter(word(finding) for _, finding, _ in checks(gate))
-    return ", ".join(f"{counts[end]} {said}" for end, said in ENDINGS.items() if counts[end])
+    light = {} if any(f.blocks or f.leaves_open for f in gate.findings) else LIGHT
+    return ", ".join(f"{counts[end]} {said}{light.get(end, '')}" for end, said in ENDINGS.items() if counts[end])
 
 
 def gaps(report: Report) -> list[tuple[str, str, str, str]]:

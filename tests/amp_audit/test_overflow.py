@@ -13,9 +13,7 @@ from amp_audit import Loop, Overflow, inject_overflow
     ("precision", "scales"), [("fp32", (1.0, 1.0)), ("bf16", (1.0, 1.0)), ("fp16", (2.0**16, 2.0**15))]
 )
 @pytest.mark.parametrize("warm", [False, True])
-def test_our_step_skips_it_and_nothing_moves(
-    precision: str, scales: tuple[float, float], warm: bool, make_loop: Any
-) -> None:
+def test_our_step_skips_it_unmoved(precision: str, scales: tuple[float, float], warm: bool, make_loop: Any) -> None:
     loop = make_loop(precision)
     if warm:
         loop()

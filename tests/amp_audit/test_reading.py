@@ -156,9 +156,7 @@ def test_a_step_that_raises_leaves_no_mode_behind() -> None:
     assert torch.overrides._get_current_function_mode_stack() == []  # type: ignore[no-untyped-call]
 
 
-def test_a_path_below_the_current_folder_is_relative(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_a_path_below_this_folder_is_relative(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     monkeypatch.chdir(request.path.parent)
     read = lambda: VALUE.sum().item()  # noqa: E731  its line is wanted
     where = f"test_reading.py:{read.__code__.co_firstlineno}"

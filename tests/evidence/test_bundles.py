@@ -73,9 +73,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("change", "why"), CHANGES.values(), ids=CHANGES.keys())
-def test_file_that_it_speaks_of_changed_and_it_is_stale(
-    context: Context, change: Callable[[Path], object], why: str
-) -> None:
+def test_a_file_of_it_changed_and_it_is_stale(context: Context, change: Callable[[Path], object], why: str) -> None:
     put(fitting(context), context.root / "a.json")
     change(context.root)
     (one,) = looked_at(context)

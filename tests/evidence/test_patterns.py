@@ -80,9 +80,7 @@ def test_code_that_never_runs_does_not_fit(tmp_path: Path, case: str) -> None:
         ({"at_least": 2, "in": "pkg/m.py"}, 1, "1 place of pkg/m.py fit it, not 2"),
     ],
 )
-def test_places_are_counted_where_they_are_asked_for(
-    tmp_path: Path, more: dict[str, Any], count: int, problem: str
-) -> None:
+def test_places_are_counted_where_asked_for(tmp_path: Path, more: dict[str, Any], count: int, problem: str) -> None:
     one = "import torch\nS = torch.amp.GradScaler()\n"
     files: Files = {"pkg/m.py": one, "pkg/sub/n.py": one, "tests/test_m.py": one}
     found = fitting(tmp_path, files, **more)

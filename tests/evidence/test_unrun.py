@@ -64,7 +64,7 @@ def test_a_marked_test_that_never_ran_leaves_its_criterion_open(tmp_path: Path) 
         assert f"test_more{i}" in f"{one.message} {one.location}"
 
 
-def test_a_test_of_a_bound_file_that_never_ran_leaves_its_criterion_open_and_one_elsewhere_does_not(
+def test_a_test_of_a_bound_file_that_never_ran_leaves_its_criterion_open_and_one_elsewhere_not(
     tmp_path: Path,
 ) -> None:
     cases = {f"AC{i}": text for i, text in enumerate((*BY_FILE.values(), *NOTHING_MISSED.values()))}

@@ -234,6 +234,9 @@ def test_what_changed_since_the_last_run_is_told() -> None:
     old, new = passing(), blocking()
     text = render(new.model_copy(update={"since": since(old, new)}), None)["summary.md"]
     assert "**Since the last run**: (2026-01-02T03:04:05Z, PASS) AC1 PASS -> NOT IMPLEMENTED; AC2 PASS -> " in text
+    slow = old.model_copy(update={"gates": tuple(g.model_copy(update={"duration_s": 90.0}) for g in old.gates)})
+    taken = [since(old.model_copy(update={"taken": some}), slow) for some in ("", "of an earlier run")]
+    assert ["-> 90 s" in said for said in taken] == [True, False]  # what was taken took no time of its own
 
 
 def test_what_was_not_judged_is_told_as_not_checked() -> None:

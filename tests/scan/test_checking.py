@@ -40,9 +40,7 @@ def test_file_that_cannot_be_read_is_named_and_never_clean(tmp_path: Path, raw: 
     assert found.problems or [text.partition(":")[0] for text in found.unparsed] == ["a.py"]
 
 
-def test_file_that_did_not_change_is_parsed_once_for_several_checks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_that_did_not_change_is_parsed_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
     def noted(shown: str, raw: bytes) -> object:

@@ -123,9 +123,7 @@ TYPED = "from a import A\ndef f(a: A):\n    return a.y\n"
         ("hidden-members", {"a.py": "class A:\n    pass\n", "use.py": TYPED}, "use.py:3"),
     ],
 )
-def test_what_another_file_does_is_followed_by_its_names(
-    tmp_path: Path, rule: str, files: dict[str, str], place: str
-) -> None:
+def test_what_other_files_do_is_followed_by_name(tmp_path: Path, rule: str, files: dict[str, str], place: str) -> None:
     others = {f"other{n}.py": "def f(d):\n    d.update(step=1)\nclass B:\n    pass\n" for n in range(3)}
     root = written(tmp_path, files | others)
     sites = check([load_rules()[rule]], sorted(root.rglob("*.py")), root).sites[rule]

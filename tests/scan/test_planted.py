@@ -79,7 +79,7 @@ def test_every_planted_defect_is_found_at_its_line(kind: str, findings: Findings
 
 
 @pytest.mark.parametrize("rule", sorted(set(RULES) - {COMBINED}))
-def test_a_rule_by_itself_reads_the_files_in_which_it_finds_a_defect(
+def test_a_rule_by_itself_reads_the_files_where_it_finds_a_defect(
     rule: str, tmp_path: Path, findings: Findings
 ) -> None:
     cases = [case for kind in SETS for case in planted(kind) if rule in case.rules]

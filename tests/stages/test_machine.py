@@ -8,7 +8,7 @@ from building import a_measure, evidence
 from taking import NEW, OLD, PAIRS, a_machine, a_taken, a_timed_task, an_attempt, seen, some_samples
 
 from gates.evidence.measurements import Measurements
-from gates.measuring.answers import MORE_STARTS
+from gates.measuring.answers import MORE_STARTS, WAITS
 from gates.measuring.machine import Gpu
 from gates.model import Finding, Outcome, Severity
 from gates.stages import PERFORMANCE as GATE
@@ -99,7 +99,7 @@ def test_cpu_time_does_not_decide_against_the_wall_clock() -> None:
     """What waits for something else takes no CPU time."""
     same = some_samples(old=NEW, new=[value * 1.001 for value in OLD], step_cpu_time_s=(OLD, NEW))
     found = by_check(a_timed_task(), seen(same, a_taken(clock="either", **CROWDED)))["measure:AC1:0"]
-    assert (found.outcome, "by the wall clock 0.4995" in found.message) == (U, True), found.message
+    assert (found.outcome, "by the wall clock 0.4995" in found.message, found.remediation) == (U, True, WAITS)
 
 
 def test_cpu_time_is_no_response_time() -> None:

@@ -27,9 +27,7 @@ def _asking(rules: str) -> str:
     (_asking("amp-step-odrer"), "there is no code rule or tag 'amp-step-odrer'; did you mean 'amp-step-order'?"),
     (BOUND, "tasks/T1.yaml:8: T1/AC1: there is no code rule or tag 'amp-step-odrer'; did you mean 'amp-step-order'?"),
 ])  # fmt: skip
-def test_paths_and_rules_that_lead_nowhere_are_dead_references(
-    traced: Callable[..., Result], task: str, said: str
-) -> None:
+def test_paths_and_rules_that_lead_nowhere_are_dead(traced: Callable[..., Result], task: str, said: str) -> None:
     result = traced({"tasks/T1.yaml": task, "pkg/empty/.keep": ""}, "T1")
     assert (result.exit_code, said in result.stdout) == (1, True), result.stdout
     assert "1 gap  Doubling" in traced({"tasks/T1.yaml": task}).stdout

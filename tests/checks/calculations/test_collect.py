@@ -377,9 +377,7 @@ def test_import_that_ends_the_process_leaves_what_comes_after_it_unknown(tmp_pat
     assert [(one.problem, one.importing) for one in seen.calls[1:]] == [(why, True), (why, False)]
 
 
-def test_code_of_the_tree_is_called_and_no_copy_that_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_of_the_tree_is_called_and_no_installed_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "def count():\n    return {}\n"
     root = written(tmp_path / "project", {"src/counted/core.py": code.format(2), "src/counted/__init__.py": ""})
     copy = written(tmp_path / "site-packages", {"counted/core.py": code.format(1), "counted/__init__.py": ""})

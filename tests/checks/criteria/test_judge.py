@@ -235,7 +235,7 @@ def of_criteria(passed: int, failed: int, unseen: int, **changes: object) -> tup
      (4, 0, 1, P, "4/5 (80.0%)"), (3, 1, 1, U, "3/5 (60.0%)"), (3, 0, 2, U, "3/5 (60.0%)"), (2, 2, 1, F, "2/5 (40.0%)"),
      (0, 0, 5, U, "0/5 (0.0%)"), (0, 5, 0, F, "0/5 (0.0%)"), (2, 1, 0, F, "2/3 (66.7%)")],
 )  # fmt: skip
-def test_coverage_is_the_share_of_what_passed(
+def test_coverage_is_the_share_that_passed(
     passed: int, failed: int, unseen: int, outcome: Outcome, actual: str
 ) -> None:
     task, pieces = of_criteria(passed, failed, unseen)

@@ -37,6 +37,13 @@ def test_bound_of_a_changed_condition_that_no_test_asks_for_is_told(tmp_path: Pa
     assert found.message.endswith("It was run by tests/test_core.py::test_price.")
 
 
+def test_a_changed_default_that_no_test_asks_for_is_told(tmp_path: Path) -> None:
+    after = BEFORE.replace("(count):\n    return count * 2", "(count, rate=2):\n    return count * rate")
+    found = judged(tmp_path, "    assert price(0) == 0\n    assert price(3, 2) == 6\n", after=after)
+    said = "2 -> 3 is noticed by no test that passes. It was run by tests/test_core.py::test_price."
+    assert [(str(each.location), each.message) for each in found] == [("pkg/core.py:5", said)]
+
+
 def test_changed_lines_whose_mutants_all_are_noticed_pass(tmp_path: Path) -> None:
     values = "[price(count) for count in (3, 10, 11, 20)]"
     (found,) = judged(tmp_path, f"    assert {values} == [6, 20, 11, 20]\n")

@@ -487,9 +487,7 @@ def test_nothing_that_the_repository_configures_is_run(tmp_path: Path) -> None:
     assert not (tmp_path / "evil").exists()
 
 
-def test_environment_does_not_send_git_elsewhere(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_sends_git_nowhere_else(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lower(project)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
