@@ -160,7 +160,7 @@ def by_hand_whole(setting: Setting) -> Segment:
         scaled = scaler.scale(loss)
         scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
         scaler.unscale_(optimizer)
-        norm = nn.utils.clip_grad_norm_(params, clip)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
         scaler.step(optimizer)
         scaler.update()
         rates.append(scheduler.get_last_lr()[0])
