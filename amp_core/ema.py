@@ -28,7 +28,7 @@ class Ema:
         if not self.averages:
             raise ValueError("there is no parameter to average: pass model.parameters()")
         self.decay = decay
-        self._weights = (math.nan, self.averages[0], self.averages[0])  # a decay, 1 - decay and its negative as scalars
+        self._share = (math.nan, self.averages[0])  # a decay, and 1 - decay as a scalar on the device
         self.swapped = 0  # how many blocks have the averages in the parameters' place
         self._live: list[Tensor] = []  # the parameters' own values meanwhile
 
@@ -41,12 +41,10 @@ class Ema:
 
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
-        if self._weights[0] != self.decay:
-            share = torch.full_like(found_inf, 1.0 - self.decay)
-            self._weights = (self.decay, share, -share)
-        _, share, back = self._weights
+        if self._share[0] != self.decay:
+            self._share = (self.decay, torch.full_like(found_inf, 1.0 - self.decay))
         with torch.no_grad():
-            weight = torch.addcmul(share, found_inf, back)
+            weight = torch.sub(self._share[1], found_inf, alpha=1.0 - self.decay)  # exactly nothing of a bad step
             params = [_wide(param) for param in self.params] if self._narrow else self.params
             torch._foreach_lerp_(self.averages, params, [weight] * len(params))
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import torch
@@ -36,10 +35,11 @@ def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> G
         return GradientNorms(torch.zeros((), device=device), torch.zeros(0, device=device), ())
     having = params if len(grads) == len(params) else [param for param in params if param.grad is not None]
     dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
-    wide = torch.float32 if torch.bfloat16 in map(attrgetter("dtype"), dense) else None
+    wide = torch.float32 if torch.bfloat16 in [grad.dtype for grad in dense] else None
     norms = torch._foreach_norm(dense, 2.0, wide)  # noqa: SLF001  what torch's own clipping calls
     own = torch.stack([norm if norm.device == device else norm.to(device) for norm in norms])
-    each: Tensor = getattr(own, "full_tensor", lambda: own)()  # of distributed gradients over all shards: an exchange
+    # of distributed gradients over all shards: an exchange
+    each = own if type(own) is Tensor else getattr(own, "full_tensor", lambda: own)()
     return GradientNorms(torch.linalg.vector_norm(each), each, having)
 
 

@@ -1,7 +1,6 @@
 """What a step that is not taken leaves as it was: buffers, such as BatchNorm's statistics, and the optimizers."""
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 import torch
 from torch import Tensor, nn
@@ -40,9 +39,9 @@ class Kept:
         return self._count() != self._writes
 
     def _count(self) -> int:
-        counts = [state.get("step") for each in self._optimizers for state in each.state.values()]
-        written = [each for each in (*self._params, *counts) if isinstance(each, Tensor)]
-        return sum(map(attrgetter("_version"), written))  # torch has no public way to ask
+        states = [state for each in self._optimizers for state in each.state.values()]
+        counts = [count for state in states if isinstance(count := state.get("step"), Tensor)]
+        return sum([each._version for each in (*self._params, *counts)])  # noqa: SLF001  torch has no public way to ask
 
 
 def _packed(group: list[Tensor]) -> Tensor:

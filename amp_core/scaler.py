@@ -160,7 +160,7 @@ class LossScaler(torch.amp.GradScaler):
         marks = list(self._marks.values()) or self._marks_of_unscaling()
         if marks:
             mark = marks[0]
-            if any(each is not mark for each in marks[1:]):
+            if len(marks) > 1 and any(each is not mark for each in marks):
                 mark = self._mark(torch.stack([each.good.to(self.device) for each in marks]).all())
             self.found_inf = mark.bad
             if self._has_gradients:

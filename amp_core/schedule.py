@@ -34,10 +34,10 @@ class Schedule:
             raise ValueError(f"steps must be at least 1 for a schedule, found {steps!r}")
         device = _device_of(_groups(optimizer), device)
         base = torch.tensor([[float(group["lr"]) for group in _groups(optimizer)]], device=device)
-        self._table = base * torch.tensor([[factor(step)] for step in range(steps)], device=device)  # (steps, groups)
+        self._table = (base * torch.tensor([[factor(step)] for step in range(steps)], device=device)).squeeze(1)
         self._rows: Iterator[list[float]] | None = None  # what follows in a table that grows
-        self._all = base  # the rates of all groups, (1, groups), so that they move in one kernel
-        self._rates = self._all[0].unbind()
+        self._all = base.squeeze(1)  # a row of the table, whose rates move in one kernel; of one group it is (1,)
+        self._rates = self._all.view(-1).unbind()
         self.bind(optimizer)
         self.advance(torch.zeros((), device=device))
 
@@ -53,7 +53,7 @@ class Schedule:
         rows = (list(chain(*each)) for each in zip(*map(_rates_of, schedulers), strict=False))
         first = list(islice(rows, FIRST_ROWS if steps is None else steps))
         self = cls([each.optimizer for each in schedulers], lambda _: 1.0, steps=1)
-        self._table = torch.tensor(first, device=self.lr.device)
+        self._table = torch.tensor(first, device=self.lr.device).squeeze(1)
         self._rows = rows if steps is None else None
         self.advance(torch.zeros((), device=self.lr.device), at_most=0)
         return self
@@ -93,7 +93,7 @@ class Schedule:
         """
         if self._rows is not None:
             self._reach(int(applied) if at_most is None else at_most)
-        row, last = applied.long(), len(self._table) - 1
+        row, last = applied if applied.dtype is torch.int64 else applied.long(), self._table.shape[0] - 1
         torch.index_select(
             self._table, 0, row.clamp(max=last) if at_most is None or at_most > last else row, out=self._all
         )
@@ -105,7 +105,7 @@ class Schedule:
             if not more:
                 self._rows = None
                 return
-            self._table = torch.cat([self._table, torch.tensor(more, device=self.lr.device)])
+            self._table = torch.cat([self._table, torch.tensor(more, device=self.lr.device).squeeze(1)])
 
 
 def _rates_of(scheduler: LRScheduler) -> Iterator[list[float]]:

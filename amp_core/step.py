@@ -124,7 +124,7 @@ class TrainStep:
         self._half_taken = ""
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
-        self._has_run = False
+        self._autocast: torch.amp.autocast | None = None
         self.observed_dtypes: frozenset[torch.dtype] = frozenset()
 
     @property
@@ -141,7 +141,7 @@ class TrainStep:
     @property
     def lr(self) -> Tensor:
         """Return the learning rate of the first parameter group, a scalar on the device, for the next step."""
-        rate = self.optimizer.param_groups[0]["lr"]
+        rate = self.optimizers[0].param_groups[0]["lr"]
         if isinstance(rate, Tensor):
             return rate.to(self.device)
         if rate != self._constant_lr[0]:
@@ -289,6 +289,8 @@ class TrainStep:
 
     def _kept_lr(self) -> Tensor:
         """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""
+        if self.schedule is not None:
+            return self.schedule.lr.clone()
         rate = self.lr
         return rate if rate is self._constant_lr[1] else (rate if rate.ndim == 0 else rate.reshape(())).detach().clone()
 
@@ -302,23 +304,23 @@ class TrainStep:
             with UNCHANGED if index == len(window) else without_sync(self.model):
                 loss, named = self._forward(batch)
                 weighted = loss if weight is None else loss * weight
-                scaled = self.scaler.scale(weighted)
-                scaled.backward()
+                self.scaler.scale(weighted).backward()
             losses.append(weighted.detach())
-            metrics.append({name: on_device(value, self.device) for name, value in named.items()})
-        return mean_loss(losses, weights), mean_metrics(metrics, weights)
+            metrics.append({name: on_device(value, self.device) for name, value in named.items()} if named else {})
+        return mean_loss(losses, weights), mean_metrics(metrics, weights) if any(metrics) else {}
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Mapping[str, float | Tensor]]:
         """Return a batch's loss and metrics, of the first one with a look at the dtypes that they are computed in."""
         refuse_what_is_no_batch(batch)
-        if self._has_run:
-            with self.precision.autocast():
+        if self._autocast is not None:
+            with self._autocast:
                 return as_loss_and_metrics(self.loss_fn(self.model, batch))
-        with observed_dtypes(self.model) as dtypes, self.precision.autocast():
+        autocast = self.precision.autocast()
+        with observed_dtypes(self.model) as dtypes, autocast:
             found = as_loss_and_metrics(self.loss_fn(self.model, batch))
         warn_unless_seen(dtypes, self.precision)
         self.observed_dtypes = frozenset(dtypes)
-        self._has_run = True
+        self._autocast = autocast  # kept: to make one takes longer than to enter it again
         return found
 
     def _clear_gradients(self) -> None:

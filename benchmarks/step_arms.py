@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from amp_core import Ema, MemorySink, Schedule, Tracker, precision_for, warmup_cosine
-from amp_core.benchmark.workload import make_scaler, step_by_hand
+from amp_core.benchmark.workload import make_scaler
 from amp_core.step import Batch, TrainStep
 
 LONG = 10_000  # steps of the schedule
@@ -84,21 +84,23 @@ def loss_fn(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def by_hand(setting: Setting) -> Segment:
-    """Time the recipe in torch alone."""
+    """Time the recipe in torch alone, as it is written for one batch."""
     model, optimizer = model_and_optimizer()
-    scaler = make_scaler("cpu", setting.dtype)
+    dtype, clip = setting.dtype, setting.clip
+    scaler = make_scaler("cpu", dtype)
 
-    def step(batch: Batch) -> None:
-        step_by_hand(
-            model,
-            optimizer,
-            scaler,
-            (batch,),
-            loss_fn,
-            device_type="cpu",
-            dtype=setting.dtype,
-            max_grad_norm=setting.clip,
-        )
+    def step(batch: Batch) -> Tensor:
+        with torch.amp.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
+            loss = loss_fn(model, batch)
+        scaled = scaler.scale(loss)
+        scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+        scaler.unscale_(optimizer)
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
 
     return timed(step)
 
@@ -107,18 +109,19 @@ def by_hand_guarded(setting: Setting) -> Segment:
     """Time the recipe with a guard in every precision: a step whose gradients' norm is not finite is skipped."""
     model, made = model_and_optimizer()
     optimizer: Any = made  # a fused optimizer takes `found_inf` as an attribute, which torch does not declare
-    scaler = make_scaler("cpu", setting.dtype)
+    dtype, clip = setting.dtype, setting.clip
+    scaler = make_scaler("cpu", dtype)
 
     def step(batch: Batch) -> None:
-        with torch.amp.autocast("cpu", dtype=setting.dtype, enabled=setting.dtype is not torch.float32):
+        with torch.amp.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
             loss = loss_fn(model, batch)
         scaled = scaler.scale(loss)
         scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
         scaler.unscale_(optimizer)
         grads = [param.grad for param in model.parameters() if param.grad is not None]
         norm = nn.utils.get_total_norm(grads)
-        if setting.clip is not None:
-            nn.utils.clip_grads_with_norm_(model.parameters(), setting.clip, norm)
+        if clip is not None:
+            nn.utils.clip_grads_with_norm_(model.parameters(), clip, norm)
         if scaler.is_enabled():
             scaler.step(optimizer)
         else:
@@ -142,30 +145,34 @@ def amp_core(setting: Setting) -> Segment:
 def by_hand_whole(setting: Setting) -> Segment:
     """Time the recipe with what a real training has around it: a schedule, averages, and a log every ten steps."""
     model, optimizer = model_and_optimizer()
-    scaler = make_scaler("cpu", setting.dtype)
+    dtype, clip = setting.dtype, math.inf if setting.clip is None else setting.clip
+    scaler = make_scaler("cpu", dtype)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, warmup_cosine(LONG, warmup=10))
     params = list(model.parameters())
     averages = [param.detach().clone() for param in params]
     pending: list[Tensor] = []
-    log: list[list[float]] = []
+    rates: list[float] = []
+    log: list[tuple[float, ...]] = []
 
     def step(batch: Batch) -> None:
-        with torch.amp.autocast("cpu", dtype=setting.dtype, enabled=setting.dtype is not torch.float32):
+        with torch.amp.autocast("cpu", dtype=dtype, enabled=dtype is not torch.float32):
             loss = loss_fn(model, batch)
         scaled = scaler.scale(loss)
         scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
         scaler.unscale_(optimizer)
-        norm = nn.utils.clip_grad_norm_(params, math.inf if setting.clip is None else setting.clip)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
         scaler.step(optimizer)
         scaler.update()
+        rates.append(scheduler.get_last_lr()[0])
         scheduler.step()
         optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             torch._foreach_lerp_(averages, params, 1.0 - DECAY)
         pending.append(torch.stack((loss.detach(), norm)))
         if len(pending) == EVERY:
-            log.extend(torch.stack(pending).tolist())
+            log.extend((*numbers, rate) for numbers, rate in zip(torch.stack(pending).tolist(), rates, strict=True))
             pending.clear()
+            rates.clear()
 
     return timed(step)
 

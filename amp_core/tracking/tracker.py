@@ -81,7 +81,8 @@ class Tracker:
         scalars = torch.stack((*fixed, *result.metrics.values()))
         with self._lock:
             self._pending.append((scalars, names))
-            self._pace.count(samples, tokens)
+            if samples or tokens:
+                self._pace.count(samples, tokens)
             self.step += 1
             if len(self._pending) < self.every:
                 return False
@@ -99,7 +100,7 @@ class Tracker:
         scalars = torch.cat([each for each, _ in pending])
         numbers = iter(scalars.tolist())  # the one copy; it waits for the device
         steps = tuple(
-            StepRecord(step, *islice(numbers, SCALARS), metrics=dict(zip(names, numbers, strict=False)))
+            StepRecord._make((step, *islice(numbers, SCALARS), dict(zip(names, numbers, strict=False))))
             for step, (_, names) in enumerate(pending, self.step - len(pending))
         )
         self.skipped += sum(record.found_inf > 0.0 for record in steps)

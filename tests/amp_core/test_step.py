@@ -103,11 +103,14 @@ def test_linear_layers_run_in_the_compute_dtype_and_backward_runs_outside_autoca
 
 
 @pytest.mark.criterion("T035/AC2")
-def test_fp32_turns_off_an_autocast_around_it() -> None:
+def test_fp32_turns_off_an_autocast_around_it_and_puts_it_back() -> None:
     model, dtypes = a_model(), set()
     model[0].register_forward_hook(lambda _, __, output: dtypes.add(output.dtype))
-    with torch.amp.autocast("cpu", dtype=torch.bfloat16):
-        a_step("fp32", model=model)(a_batch())
+    step = a_step("fp32", model=model)
+    for around in (False, True, False):  # the step enters a context of its own again and again
+        with torch.amp.autocast("cpu", dtype=torch.bfloat16, enabled=around):
+            step(a_batch())
+            assert torch.is_autocast_enabled("cpu") == around
     assert dtypes == {torch.float32}
 
 
