@@ -78,9 +78,7 @@ def refuse_what_is_no_batch(batch: object) -> None:
         raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")
 
 
-def all_optimizers(
-    given: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
-) -> tuple[torch.optim.Optimizer, ...]:
+def all_optimizers(given: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> tuple[torch.optim.Optimizer, ...]:
     """Return the optimizers that a step was given, one or several.
 
     Raises:
@@ -95,12 +93,7 @@ def all_optimizers(
 
 
 def refuse_foreign(
-    model: nn.Module,
-    optimizers: Sequence[torch.optim.Optimizer],
-    *,
-    schedule: object,
-    ema: Ema | None,
-    scaler: object,
+    model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], *, schedule: object, ema: Ema | None, scaler: object
 ) -> None:
     """Raise ValueError for parts of a step that belong to another model or optimizer, or to another library."""
     own = {id(param) for param in model.parameters()}
