@@ -124,7 +124,8 @@ def _rates_of(scheduler: LRScheduler) -> Iterator[list[float]]:
             try:
                 moved.step()
             except ValueError:
-                if hasattr(moved, "total_steps"):  # OneCycleLR has an end
+                parts = (moved, *getattr(moved, "_schedulers", ()))  # a SequentialLR's
+                if any(hasattr(part, "total_steps") for part in parts):  # OneCycleLR has an end
                     return
                 raise
         if others != [{**group, "lr": None} for group in groups]:

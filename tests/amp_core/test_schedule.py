@@ -18,7 +18,7 @@ SCHEDULERS: dict[str, Callable[[torch.optim.Optimizer], lr_scheduler.LRScheduler
     "lambda": lambda optimizer: lr_scheduler.LambdaLR(optimizer, lambda step: step / 4),
     "warmup": lambda optimizer: lr_scheduler.SequentialLR(
         optimizer,
-        [lr_scheduler.LinearLR(optimizer, 0.1, total_iters=3), lr_scheduler.ExponentialLR(optimizer, 0.9)],
+        [lr_scheduler.LinearLR(optimizer, 0.1, total_iters=3), SCHEDULERS["one cycle"](optimizer)],
         milestones=[3],
     ),
 }
