@@ -40,11 +40,6 @@ class Precision:
     device_type: str
     needs_scaler: bool
 
-    @property
-    def matmul(self) -> str:
-        """Return how torch calls the precision of float32 products: "high" for tf32, "highest" for all others."""
-        return "high" if self.name == "tf32" else "highest"
-
     def products(self) -> AbstractContextManager[None]:
         """Return a context in which float32 products are rounded, for tf32, or exact, for all others."""
         return float32_products(self.device_type, rounded=self.name == "tf32")

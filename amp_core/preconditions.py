@@ -100,6 +100,8 @@ def refuse_foreign(
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     if own.isdisjoint(id(param) for group in groups for param in group["params"]):
         raise ValueError("the optimizer holds no parameter of the model: make it of model.parameters()")
+    if others := sum(id(param) not in own for group in groups for param in group["params"]):
+        warnings.warn(f"{others} parameters of the optimizer are not the model's: no checkpoint has them", stacklevel=3)
     if ema is not None and own.isdisjoint(id(param) for param in ema.params):
         raise ValueError("the averages hold no parameter of the model: make them of model.parameters()")
     if scaler is not None and not isinstance(scaler, LossScaler):

@@ -77,8 +77,7 @@ def test_only_the_16_bit_input_and_float32_statistics_are_saved(dtype: torch.dty
     module, inputs = kind(WIDTH), values(dtype)
     with cuda_autocast(), torch.autocast("cpu", dtype=dtype):
         saved = dict(saved_bytes(lambda: module(inputs)).by_dtype)
-    statistics = 2 if kind is LeanLayerNorm else 1
-    assert saved == {dtype: ROWS * WIDTH * 2, torch.float32: statistics * ROWS * 4}
+    assert saved == {dtype: ROWS * WIDTH * 2, torch.float32: (1 + (kind is LeanLayerNorm)) * ROWS * 4}
 
 
 def test_kernels_of_other_devices_get_parameters_of_the_inputs_dtype() -> None:

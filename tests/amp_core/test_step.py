@@ -559,10 +559,9 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     ),
     r"the optimizer has no trainable parameter: [^\n]+$": lambda model: a_step(model=model.requires_grad_(False)),
     r"max_grad_norm must be a positive number or None \(no clipping\), found 0.0": lambda _: a_step(max_grad_norm=0.0),
-    r"max_grad_norm has 2 limits for 1 parameter groups: give each one its own$": lambda _: a_step(
-        max_grad_norm=[1.0, None]
+    r"max_grad_norm has 1 limits for 2 parameter groups: give each one its own$": lambda other: grown(
+        other, max_grad_norm=[1.0]
     ),
-    r"max_grad_norm has 1 limits for 2 parameter groups": lambda other: grown(other, max_grad_norm=[1.0]),
     r"the schedule was made for 1 parameter groups, found 2: make it after the last add_param_group$": grown,
     r"parameter of another model is torch.float16": lambda other: grown(other.half(), max_grad_norm=1.0),
     r"max_grad_value must be positive, with max_grad_norm=None, found 1.0$": lambda _: a_step(max_grad_value=1.0),
@@ -589,6 +588,12 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
 def test_what_no_step_can_be_made_of_is_refused(message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         REFUSED[message](a_model())
+
+
+def test_parameters_that_no_checkpoint_will_have_are_counted() -> None:
+    both = nn.ModuleList([model := a_model(), nn.Linear(1, 1)])
+    with pytest.warns(UserWarning, match="^2 parameters of the optimizer are not the model's: no checkpoint has them$"):
+        a_step(model=model, optimizer=fused(both))
 
 
 @pytest.mark.criterion("T035/AC2")
