@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from amp_core.parallel import is_sharded
+
 
 class Ema:
     """Keeps `average = decay * average + (1 - decay) * parameter` for each parameter, once per applied step.
@@ -37,7 +39,8 @@ class Ema:
         more = tuple(param for param in params if param.is_floating_point() or param.is_complex())
         self.params += more
         self.averages += [_wide(param) for param in more]
-        self._narrow = any(own.dtype != wide.dtype for own, wide in zip(self.params, self.averages, strict=True))
+        pairs = zip(self.params, self.averages, strict=True)
+        self._plain = not any(own.dtype != wide.dtype or is_sharded(own) for own, wide in pairs)
 
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
@@ -45,22 +48,25 @@ class Ema:
             self._share = (self.decay, torch.full_like(found_inf, 1.0 - self.decay))
         with torch.no_grad():
             weight = torch.sub(self._share[1], found_inf, alpha=1.0 - self.decay)  # exactly nothing of a bad step
-            params = [_wide(param) for param in self.params] if self._narrow else self.params
-            torch._foreach_lerp_(self.averages, params, [weight] * len(params))
+            averages, params = self.averages, self.params
+            if not self._plain:
+                params = tuple(_own(p.detach().to(a.dtype)) for p, a in zip(params, averages, strict=True))
+                averages = [_own(average) for average in averages]
+            torch._foreach_lerp_(averages, params, [weight] * len(params))
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:
         """Put the averages in the place of the parameters for a block, such as an evaluation; blocks may nest."""
         if not self.swapped:
             self._live = [param.detach().clone() for param in self.params]
-            self._put(self.averages)
+            _copy(self.params, self.averages)
         self.swapped += 1
         try:
             yield
         finally:
             self.swapped -= 1
             if not self.swapped:
-                self._put(self._live)
+                _copy(self.params, self._live)
                 self._live = []
 
     def state_dict(self) -> dict[str, list[Tensor]]:
@@ -84,19 +90,23 @@ class Ema:
             ValueError: they are of other parameters; nothing is changed then.
         """
         self.refuse_foreign(state_dict)
-        for average, value in zip(self.averages, state_dict["averages"], strict=True):
-            average.copy_(value)
+        _copy(self.averages, state_dict["averages"])
 
-    @torch.no_grad()
     def restart(self) -> None:
         """Begin again at the parameters as they are."""
-        for param, average in zip(self.params, self.averages, strict=True):
-            average.copy_(param)
+        _copy(self.averages, self.params)
 
-    @torch.no_grad()
-    def _put(self, values: list[Tensor]) -> None:
-        for param, value in zip(self.params, values, strict=True):
-            param.copy_(value)
+
+@torch.no_grad()
+def _copy(into: Iterable[Tensor], values: Iterable[Tensor]) -> None:
+    for each, value in zip(into, values, strict=True):
+        each.copy_(value)
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """Return this rank's part of a sharded tensor, not a copy: torch 2.8 averages no others."""
+    part: Tensor = tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]  # a DTensor's
+    return part
 
 
 def _wide(param: Tensor) -> Tensor:

@@ -1,10 +1,13 @@
 """What a step that is not taken leaves as it was: buffers, such as BatchNorm's statistics, and the optimizers."""
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
+
+Place: TypeAlias = tuple[dict[str, Any], str]  # a module's buffers, and the name of one
 
 
 class Kept:
@@ -15,24 +18,28 @@ class Kept:
 
     def __init__(self, model: nn.Module, params: Sequence[Tensor], optimizers: Sequence[torch.optim.Optimizer]) -> None:
         saved = {id(value) for value in model.state_dict(keep_vars=True).values()}
-        kinds: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
-        for buffer in model.buffers():
-            if id(buffer) in saved:
-                kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer)
+        kinds: dict[tuple[torch.dtype, torch.device], list[Place]] = {}
+        for module in model.modules():
+            for name, buffer in module.named_buffers(recurse=False):
+                if id(buffer) in saved:
+                    saved.remove(id(buffer))  # another module may have it, too
+                    kinds.setdefault((buffer.dtype, buffer.device), []).append((module._buffers, name))  # noqa: SLF001
         self._groups = list(kinds.values())  # each of one dtype and device: it is copied at once
-        self._before: list[Tensor] = []
         self._params, self._optimizers = params, optimizers
         self._writes = self._count()
 
     def keep(self) -> None:
         """Keep the buffers as they are before a step."""
         self._writes = self._count()
-        self._before = [_packed(group) for group in self._groups]
+        self._held = [[buffers[name] for buffers, name in group] for group in self._groups]
+        self._before = [_packed(held) for held in self._held]
 
     def put_back(self, bad: Tensor | None = None) -> None:
         """Put back what was kept if `bad`, a scalar on the device, is 1; without it, as after an error, in any case."""
-        for group, before in zip(self._groups, self._before, strict=True):
-            _unpack(before if bad is None else torch.where(bad != 0.0, before, _packed(group)), group)
+        for group, held, before in zip(self._groups, self._held, self._before, strict=True):
+            found = [buffers.get(name) for buffers, name in group]  # others, where a model does not write into its own
+            now = [old if new is None or new.shape != old.shape else new for new, old in zip(found, held, strict=True)]
+            _unpack(before if bad is None else torch.where(bad != 0.0, before, _packed(now)), now)
 
     def moved(self) -> bool:
         """Say whether parameters, or the step counts that fused optimizers write as well, were written since."""

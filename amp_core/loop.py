@@ -204,9 +204,12 @@ def fit(
     path of a checkpoint, on the rank that wrote it.
 
     Raises:
+        ValueError: of `validate` and the plan's `validate_every` one is given without the other.
         ScaleCollapsed: training makes no progress.
         CheckpointError: a checkpoint cannot be resumed from, or one is there and `resume` was not asked for.
     """
+    if (validate is None) != (plan.validate_every is None):
+        raise ValueError("validate= and Plan(validate_every=...) need each other: pass both, or none of them")
     run = _Run(step, stream, tracker, plan, validate, checkpoints, on_step, on_validation, on_checkpoint)
     run.begin(resume=resume)
     while not run.ended:
@@ -264,7 +267,7 @@ class _Run:
     def finish(self) -> FitResult:
         stopped = self.tracker.step < self.plan.steps
         state = self.step.read()
-        if stopped and self.checkpoints is not None and self.checkpoints.best.exists():
+        if stopped and self.checkpoints is not None and self.validations.best < math.inf:
             self.step.load_state_dict(self.checkpoints.load(self.checkpoints.best, self.step)["step"])
         return FitResult(state, self.tracker.step, stopped, tuple(self.validations.seen))
 

@@ -22,7 +22,13 @@ def chunked_cross_entropy(
     Raises:
         ValueError: shapes that do not fit, or a chunk below 1.
     """
-    _refuse_misfits(hidden, head_weight, targets, chunk)
+    if chunk < 1:
+        raise ValueError(f"chunk must be at least 1 row, found {chunk!r}")
+    if hidden.dim() < 2 or hidden.shape[:-1] != targets.shape or head_weight.shape[1:] != hidden.shape[-1:]:
+        raise ValueError(
+            "expected hidden (..., width), head_weight (vocab, width) and targets (...),"
+            f" found {tuple(hidden.shape)}, {tuple(head_weight.shape)} and {tuple(targets.shape)}"
+        )
     device_type = hidden.device.type
     if torch.is_autocast_enabled(device_type):
         hidden = hidden.to(torch.get_autocast_dtype(device_type))
@@ -88,13 +94,3 @@ def _logits(rows: Tensor, matrix: Tensor) -> Tensor:
     """Return fresh logits of some rows, multiplied in their dtype, in float32 at least."""
     logits = rows @ matrix.T
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-
-def _refuse_misfits(hidden: Tensor, head_weight: Tensor, targets: Tensor, chunk: int) -> None:
-    if chunk < 1:
-        raise ValueError(f"chunk must be at least 1 row, found {chunk!r}")
-    if hidden.dim() < 2 or hidden.shape[:-1] != targets.shape or head_weight.shape[1:] != hidden.shape[-1:]:
-        raise ValueError(
-            "expected hidden (..., width), head_weight (vocab, width) and targets (...),"
-            f" found {tuple(hidden.shape)}, {tuple(head_weight.shape)} and {tuple(targets.shape)}"
-        )

@@ -27,8 +27,9 @@ def observed_dtypes(model: nn.Module) -> Iterator[set[torch.dtype]]:
         if isinstance(output, Tensor):
             dtypes.add(output.dtype)
 
-    compiled = any(map(_is_compiled, model.modules()))
-    layers = [] if compiled else [module for module in model.modules() if isinstance(module, MATRIX_PRODUCTS)]
+    modules = [*model.modules()]
+    compiled = any(hasattr(each, "_orig_mod") or getattr(each, "_compiled_call_impl", None) for each in modules)
+    layers = [] if compiled else [module for module in modules if isinstance(module, MATRIX_PRODUCTS)]
     handles = [layer.register_forward_hook(see) for layer in layers]
     try:
         yield dtypes
@@ -47,8 +48,3 @@ def warn_unless_seen(dtypes: set[torch.dtype], precision: Precision) -> None:
             " look for an autocast that the model turns off or overrides",
             stacklevel=4,
         )
-
-
-def _is_compiled(module: nn.Module) -> bool:
-    """Say whether torch.compile(module) or module.compile() made this."""
-    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None

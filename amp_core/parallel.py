@@ -15,8 +15,7 @@ from torch import Tensor, distributed, nn
 from amp_core.device import pick
 
 GLOO_SETTLES_S = 0.2
-"""Gloo's threads outlive the group. One that drops its last tensor while the interpreter ends aborts the process (torch
-2.13); sleeping hands them the interpreter's lock."""
+"""Gloo's threads outlive the group; one that still holds a tensor when the interpreter ends aborts it (torch 2.13)."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +103,12 @@ def total_over_ranks(model: nn.Module, total: Tensor) -> tuple[Tensor, int]:
     if not _is_distributed(model):
         return total, 1
     group = getattr(model, "process_group", None)  # DistributedDataParallel's; FSDP2 is taken to span the world
-    summed = total.clone()
-    distributed.all_reduce(summed, group=group)
-    return summed, distributed.get_world_size(group)
+    return _reduced(total, group=group), distributed.get_world_size(group)
 
 
 def mean_over_ranks(value: Tensor) -> Tensor:
     """Return the mean over all ranks of a float tensor, such as a step's loss for the log; every rank must call it."""
-    if not distributed.is_initialized():
-        return value
-    summed = value.detach().clone()
-    distributed.all_reduce(summed)
-    return summed / distributed.get_world_size()
+    return _reduced(value.detach()) / distributed.get_world_size() if distributed.is_initialized() else value
 
 
 def on_any_rank(bad: Tensor) -> Tensor:
@@ -123,11 +116,7 @@ def on_any_rank(bad: Tensor) -> Tensor:
 
     Ranks that hold different parameters and exchange no gradients skip together by it; every rank must call it.
     """
-    if not distributed.is_initialized():
-        return bad
-    worst = bad.clone()
-    distributed.all_reduce(worst, distributed.ReduceOp.MAX)
-    return worst
+    return _reduced(bad, op=distributed.ReduceOp.MAX) if distributed.is_initialized() else bad
 
 
 def is_first() -> bool:
@@ -153,6 +142,12 @@ def of_this_rank(values: Sequence[Any]) -> Any:  # noqa: ANN401  the same
 def is_sharded(value: object) -> bool:
     """Say whether a tensor is one rank's part of a whole, a DTensor; its import is spared."""
     return hasattr(value, "full_tensor")
+
+
+def _reduced(value: Tensor, **how: Any) -> Tensor:  # noqa: ANN401  torch's
+    reduced = value.clone()
+    distributed.all_reduce(reduced, **how)
+    return reduced
 
 
 def _rank(device: str | None) -> Rank:

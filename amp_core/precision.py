@@ -19,6 +19,7 @@ ALIASES = {
     "16": "fp16", "16-mixed": "fp16", "float16": "fp16",
     "bf16-mixed": "bf16", "bfloat16": "bf16",
 }  # fmt: skip
+CACHES_CASTS = torch.__version__ >= "2.13"  # before, a cast under no_grad cost its weight the gradient
 NARROW = ("bf16", "fp16", "fp8")
 UNCHANGED = nullcontext()  # made once, as each step needs some
 NO_FP8 = "fp8 needs an NVIDIA GPU of compute capability 8.9 or newer, and torchao, found {}: request 'bf16'"
@@ -38,11 +39,6 @@ class Precision:
     compute_dtype: torch.dtype
     device_type: str
     needs_scaler: bool
-
-    @property
-    def matmul(self) -> str:
-        """Return how torch calls the precision of float32 products: "high" for tf32, "highest" for all others."""
-        return "high" if self.name == "tf32" else "highest"
 
     def products(self) -> AbstractContextManager[None]:
         """Return a context in which float32 products are rounded, for tf32, or exact, for all others."""
@@ -64,10 +60,9 @@ class Precision:
 
     def autocast(self) -> torch.amp.autocast:
         """Return a fresh autocast context for the forward pass; for fp32 and tf32 it turns autocast off."""
+        narrow = self.compute_dtype is not torch.float32
         return torch.amp.autocast(
-            device_type=self.device_type,
-            dtype=self.compute_dtype,
-            enabled=self.compute_dtype is not torch.float32,
+            device_type=self.device_type, dtype=self.compute_dtype, enabled=narrow, cache_enabled=CACHES_CASTS
         )
 
 
@@ -152,9 +147,7 @@ def precision_for(name: str | int, device_type: str) -> Precision:
 
 
 def resolve(
-    requested: str | int | None,
-    use_amp: bool | None = None,
-    device: DeviceFacts | torch.device | str | None = None,
+    requested: str | int | None, use_amp: bool | None = None, device: DeviceFacts | torch.device | str | None = None
 ) -> Resolved:
     """Return the effective precision of a request on a device (by default the accelerator, else the CPU), and why.
 
@@ -175,16 +168,17 @@ def resolve(
     if use_amp is None and asked is not None and asked.name == "tf32":
         if "tf32" in device.capabilities:
             return Resolved(asked, "tf32 was requested by name")
-        return _fall_back(fp32, f"tf32 was requested, but {device.name} has none: training runs in fp32")
+        message = f"tf32 was requested, but {device.name} has none: training runs in fp32"
+        return Resolved(fp32, message, (message,))
     if use_amp is None:
         return Resolved(fp32, "fp32 was requested by name" if asked else "no precision was requested")
     if "fp16" in device.capabilities and device.type != "cpu":
         return Resolved(precision_for("fp16", device.type), f"use_amp=True on {device.type} ({device.name})")
-    return _fall_back(
-        fp32,
+    message = (
         f"use_amp=True, but device {device.type!r} is no accelerator: training falls back to fp32"
-        " (request 'bf16' or 'fp16' by name to autocast here)",
+        " (request 'bf16' or 'fp16' by name to autocast here)"
     )
+    return Resolved(fp32, message, (message,))
 
 
 def compute_effective_precision(
@@ -210,7 +204,3 @@ def _as_asked(asked: Precision, device: DeviceFacts) -> Resolved:
     other = "fp16" if asked.name == "bf16" else "bf16"
     message = f"{device.name} has no native {asked.name}: it is emulated and slow, {other!r} may be faster"
     return Resolved(asked, reason, (message,) if warn else (), native=False)
-
-
-def _fall_back(fp32: Precision, message: str) -> Resolved:
-    return Resolved(fp32, message, (message,))

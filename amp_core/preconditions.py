@@ -78,9 +78,7 @@ def refuse_what_is_no_batch(batch: object) -> None:
         raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")
 
 
-def all_optimizers(
-    given: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
-) -> tuple[torch.optim.Optimizer, ...]:
+def all_optimizers(given: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> tuple[torch.optim.Optimizer, ...]:
     """Return the optimizers that a step was given, one or several.
 
     Raises:
@@ -95,18 +93,15 @@ def all_optimizers(
 
 
 def refuse_foreign(
-    model: nn.Module,
-    optimizers: Sequence[torch.optim.Optimizer],
-    *,
-    schedule: object,
-    ema: Ema | None,
-    scaler: object,
+    model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], *, schedule: object, ema: Ema | None, scaler: object
 ) -> None:
     """Raise ValueError for parts of a step that belong to another model or optimizer, or to another library."""
     own = {id(param) for param in model.parameters()}
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     if own.isdisjoint(id(param) for group in groups for param in group["params"]):
         raise ValueError("the optimizer holds no parameter of the model: make it of model.parameters()")
+    if others := sum(id(param) not in own for group in groups for param in group["params"]):
+        warnings.warn(f"{others} parameters of the optimizer are not the model's: no checkpoint has them", stacklevel=3)
     if ema is not None and own.isdisjoint(id(param) for param in ema.params):
         raise ValueError("the averages hold no parameter of the model: make them of model.parameters()")
     if scaler is not None and not isinstance(scaler, LossScaler):

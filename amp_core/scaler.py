@@ -97,11 +97,6 @@ class LossScaler(torch.amp.GradScaler):
         self._has_gradients = False
 
     @property
-    def skipped(self) -> Tensor:
-        """Return the number of steps that were skipped, a scalar on the device."""
-        return self.attempts - self.applied
-
-    @property
     def loss_scale(self) -> Tensor:
         """Return the live scale, a float32 scalar on the device that `update` changes in place."""
         assert self._scale is not None

@@ -55,6 +55,8 @@ class Schedule:
         self = cls([each.optimizer for each in schedulers], lambda _: 1.0, steps=1)
         self._table = torch.tensor(first, device=self.lr.device).squeeze(1)
         self._rows = rows if steps is None else None
+        for scheduler in schedulers:
+            scheduler.step = _refuse  # type: ignore[assignment,method-assign]  # it would move the rates once more
         self.advance(torch.zeros((), device=self.lr.device), at_most=0)
         return self
 
@@ -108,6 +110,10 @@ class Schedule:
             self._table = torch.cat([self._table, torch.tensor(more, device=self.lr.device).squeeze(1)])
 
 
+def _refuse(*_: object) -> None:
+    raise RuntimeError("this scheduler was taken over, and follows applied steps: do not call its step any more")
+
+
 def _rates_of(scheduler: LRScheduler) -> Iterator[list[float]]:
     """Yield the rates of each group, step by step, by a copy of the scheduler on an optimizer without parameters."""
     if isinstance(scheduler, ReduceLROnPlateau):
@@ -122,9 +128,10 @@ def _rates_of(scheduler: LRScheduler) -> Iterator[list[float]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch misses the optimizer's steps
             try:
-                moved.step()
+                type(moved).step(moved)
             except ValueError:
-                if hasattr(moved, "total_steps"):  # OneCycleLR has an end
+                parts = (moved, *getattr(moved, "_schedulers", ()))  # a SequentialLR's
+                if any(hasattr(part, "total_steps") for part in parts):  # OneCycleLR has an end
                     return
                 raise
         if others != [{**group, "lr": None} for group in groups]:

@@ -106,10 +106,8 @@ class TrainStep:
         self.device = params[0].device
         self.model = model
         self.precision = as_precision(precision, self.device)
-        refuse_half_precision(model, params, self.precision)
         self.precision.prepare(model)
         self.loss_fn = loss_fn
-        refuse_limits(max_grad_norm, sum(len(each.param_groups) for each in self.optimizers))
         limit = None if max_grad_norm == math.inf else max_grad_norm
         self.max_grad_norm = tuple(limit) if isinstance(limit, Sequence) else limit
         if max_grad_value is not None and (not max_grad_value > 0.0 or max_grad_norm is not None):
@@ -249,8 +247,11 @@ class TrainStep:
         if self.ema is not None and state["ema"] is not None:
             self.ema.load_state_dict(state["ema"])
         unwrapped(self.model).load_state_dict(state["model"])
-        if (self.ema is None) != (state["ema"] is None):
-            self._tell_of_averages()
+        if self.ema is None and state["ema"] is not None:
+            warnings.warn("the checkpoint has averages, this step keeps none: they are left out", stacklevel=2)
+        if self.ema is not None and state["ema"] is None:
+            self.ema.restart()
+            warnings.warn("the checkpoint has no averages: they begin at its parameters", stacklevel=2)
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied, self.scaler.attempts)
@@ -276,16 +277,13 @@ class TrainStep:
         return params
 
     def _remember(self, params: Sequence[nn.Parameter]) -> None:
+        refuse_limits(self.max_grad_norm, sum(len(each.param_groups) for each in self.optimizers))
+        if self.schedule is not None:
+            self.schedule.bind(self.optimizers)  # a group that it does not know would keep its rate
+        refuse_half_precision(self.model, trainable(self.optimizers), self.precision)
         self._ids = [*map(id, params)]
         self._cleared = [*{id(param): param for param in (*self.model.parameters(), *params)}.values()]
         self._kept = Kept(self.model, params, self.optimizers)
-
-    def _tell_of_averages(self) -> None:
-        if self.ema is None:
-            warnings.warn("the checkpoint has averages, this step keeps none: they are left out", stacklevel=3)
-            return
-        self.ema.restart()
-        warnings.warn("the checkpoint has no averages: they begin at its parameters", stacklevel=3)
 
     def _kept_lr(self) -> Tensor:
         """Return the learning rate of this step; a schedule, or the user, may change its tensor in place."""

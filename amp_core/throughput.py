@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from amp_core.data.transfer import to_device
 from amp_core.step import Batch, LossFn
 
 NVIDIA = "NVIDIA's data sheet, dense"
@@ -95,10 +96,10 @@ def count_training_flops(model: nn.Module, loss_fn: LossFn, batch: Batch) -> int
     samples or tokens for Throughput.
     """
     hollow = _hollow(model)
-    shapes = tuple(torch.empty_like(tensor, device="meta") for tensor in batch)
 
     def work() -> None:
-        loss_fn(hollow, shapes).backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+        loss = loss_fn(hollow, to_device(batch, torch.device("meta")))
+        loss.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
 
     return count_flops(work)
 

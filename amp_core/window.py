@@ -40,7 +40,8 @@ def mean_metrics(metrics: Sequence[Mapping[str, Tensor]], weights: Sequence[Weig
     for each in metrics:
         if each.keys() != names:
             raise ValueError(f"a window's batches must have the same metrics, found {sorted(names)} and {sorted(each)}")
-    return {name: mean_loss(_weighed([each[name] for each in metrics], weights), weights) for name in names}
+    pairs = [*zip(metrics, weights, strict=True)]
+    return {name: mean_loss([m[name] if w is None else m[name] * w for m, w in pairs], weights) for name in names}
 
 
 def on_device(number: float | Tensor, device: torch.device) -> Tensor:
@@ -48,10 +49,6 @@ def on_device(number: float | Tensor, device: torch.device) -> Tensor:
     if isinstance(number, Tensor):
         return number.detach().to(device, torch.float32).reshape(())
     return torch.full((), float(number), device=device)  # a fill, where a copy would wait for the device
-
-
-def _weighed(values: Sequence[Tensor], weights: Sequence[Weight]) -> list[Tensor]:
-    return [value if weight is None else value * weight for value, weight in zip(values, weights, strict=True)]
 
 
 def _share(weighted: Tensor, weight: Weight) -> Tensor:

@@ -88,7 +88,7 @@ def by_step(name: str, data: list[Batch], *, accumulate: int = 1, clip: float | 
 
 
 def assert_same(module: nn.Module, other: nn.Module) -> None:
-    for one, two in zip(module.parameters(), other.parameters(), strict=True):
+    for one, two in zip(module.state_dict().values(), other.state_dict().values(), strict=True):
         assert torch.equal(one, two)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from amp_core.benchmark.arms import BASELINE, HALF, lean_arms, precision_of, precisions_for, timed_arms
+from amp_core.benchmark.arms import BASELINE, HALF, lean_arms, precisions_for, timed_arms
 from amp_core.benchmark.timing import Clock, clock_for
 from amp_core.benchmark.workload import Workload, workload_for
 from amp_core.device import DeviceFacts, inspect
@@ -86,7 +86,7 @@ class Setup:
 
     def settings(self) -> dict[str, str]:
         """Return what holds for every part of the benchmark."""
-        pinned = {name: precision_of(name, self.device.type).matmul for name in (*self.precisions, *self.trained)}
+        pinned = {name: "high" if name == "tf32" else "highest" for name in (*self.precisions, *self.trained)}
         return {
             "model": str(self.workload),
             "optimizer": "AdamW fused",

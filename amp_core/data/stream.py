@@ -102,13 +102,14 @@ class Stream:
         return self._load()
 
     def _after(self, epoch: int, done: int) -> Iterator[Batch]:
-        own = _own(self._loader)
-        if own is not None:
+        if own := _own(self._loader):
             order, batch_size = own
             order.set_epoch(epoch, done * batch_size)
             return iter(self._loader)
-        batches = self._seeded(epoch)
+        if not done:
+            return self._seeded(epoch)
         before = random_state()
+        batches = self._seeded(epoch)
         dropped = sum(1 for _ in islice(batches, done))
         restore_random_state(before)  # samples that draw random numbers drew them before the state was saved
         if dropped < done:

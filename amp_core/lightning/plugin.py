@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from amp_core.checkpoint import unwrapped
 from amp_core.device import inspect
 from amp_core.gradients import GradientNorms, measure_gradients
+from amp_core.kept import Kept
 from amp_core.precision import Resolved, precision_for, resolve
 from amp_core.preconditions import refuse_closures, refuse_half_precision
 from amp_core.scaler import LossScaler, ScaleState
@@ -99,12 +100,22 @@ class AmpPrecision(LightningPrecision):
             self.schedule = self.make_schedule(optimizers)
             self.schedule.advance(self.scaler.applied)
         self._optimizers = list(optimizers)
+        self._kept = Kept(model, (), ())
         return model, optimizers, lr_schedulers
 
     @contextmanager
     def forward_context(self) -> Iterator[None]:
         """Autocast the forward passes of training and evaluation."""
         with self.resolved.precision.autocast():
+            yield
+
+    @contextmanager
+    def train_step_context(self) -> Iterator[None]:
+        """Keep the buffers that the first forward pass of a window writes, such as BatchNorm's statistics."""
+        self.settle()
+        if not self._micro_batches:
+            self._kept.keep()
+        with self.forward_context():
             yield
 
     def pre_backward(self, tensor: Tensor, module: LightningModule) -> Tensor:  # type: ignore[override]  # as upstream
@@ -163,6 +174,7 @@ class AmpPrecision(LightningPrecision):
         if not self._stepped:
             return
         self.scaler.update()
+        self._kept.put_back(self.scaler.found_inf)
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied)
         self._unscaled.clear()

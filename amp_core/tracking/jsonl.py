@@ -49,7 +49,8 @@ class JsonlSink:
     def _append(self, first: int, rows: Iterable[Mapping[str, float | None]]) -> None:
         if self._end is None:
             self._end = _end_before(self._file, first)
-        lines = "".join(f"{_as_line(row)}\n" for row in rows).encode()
+        plain = [{name: finite(value) for name, value in row.items()} for row in rows]
+        lines = "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in plain).encode()
         try:
             self._file.seek(self._end)
             self._file.truncate()
@@ -59,10 +60,6 @@ class JsonlSink:
                 self._file.truncate(self._end)
             raise
         self._end += len(lines)
-
-
-def _as_line(row: Mapping[str, float | None]) -> str:
-    return json.dumps({name: finite(value) for name, value in row.items()}, allow_nan=False)
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:

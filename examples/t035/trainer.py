@@ -150,7 +150,7 @@ def train(
             stream,
             tracker,
             config.plan(),
-            validate=lambda: evaluate(step, val_loader).loss,
+            validate=None if config.validate_every is None else lambda: evaluate(step, val_loader).loss,
             checkpoints=folder,
             resume=resume,
             on_step=on_step,

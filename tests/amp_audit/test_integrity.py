@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from products import rounding
+from products import rounding, settable
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -95,6 +95,7 @@ def test_a_gradient_that_is_flushed_whole_and_one_that_is_zero_have_a_meaning() 
     assert bias == GradientError("bias", 1, relative_error=0.0, cosine=1.0, flushed=0.0, non_finite=0.0)
 
 
+@settable
 def test_tf32_is_measured_with_its_own_matrix_products_and_the_setting_is_put_back() -> None:
     settings = []
     before = rounding()

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDa
 from amp_core.data import EpochOrder, Stream, loader, to_device, windows
 from amp_core.data import stream as stream_module
 from amp_core.data import transfer as transfer_module
+from amp_core.randomness import random_state, restore_random_state, seed_all
 from amp_core.step import Batch
 
 CPU = torch.device("cpu")
@@ -50,6 +51,13 @@ class Counted(Dataset[Batch]):
         self.loaded.append(index)
         time.sleep(self.pause_s)
         return (torch.tensor(index),)
+
+
+class Drawing(Counted):
+    """Numbers to which random ones are added, as where pictures are augmented."""
+
+    def __getitem__(self, index: int) -> Batch:
+        return (torch.tensor([index, random.random(), torch.rand(()).item()]),)
 
 
 class Seeds(Dataset[Batch]):
@@ -174,10 +182,6 @@ def own(workers: int) -> Iterable[Batch]:
     return loader(numbers(11), batch_size=3, device=CPU, workers=workers, seed=4)
 
 
-def plain(workers: int) -> Iterable[Batch]:
-    return DataLoader(numbers(11), batch_size=3, shuffle=True, num_workers=workers)
-
-
 def generated(workers: int) -> Iterable[Batch]:
     generator = torch.Generator().manual_seed(random.getrandbits(30))  # as in a new process, in another state
     return DataLoader(numbers(11), batch_size=3, shuffle=True, num_workers=workers, generator=generator)
@@ -193,18 +197,23 @@ def unsized(workers: int) -> Iterable[Batch]:
     return DataLoader(Lines(11), batch_size=3, num_workers=min(workers, 1))
 
 
-@pytest.mark.parametrize("make", [own, plain, generated, distributed, unsized])
+def drawing(workers: int) -> Iterable[Batch]:
+    return DataLoader(Drawing(11), batch_size=3, shuffle=True, num_workers=workers)
+
+
+@pytest.mark.parametrize("make", [own, generated, distributed, unsized, drawing])
 @pytest.mark.parametrize(("workers", "positions"), [(0, range(10)), (2, (4,))])
 def test_every_kind_of_loader_resumes_at_the_same_batch(make: Any, workers: int, positions: Iterable[int]) -> None:
     reference = Stream(make(workers), CPU)
     states, batches = [], []
     for _ in range(13):
-        states.append(reference.state_dict())
+        states.append((reference.state_dict(), random_state()))
         batches.append(next(reference)[0].tolist())
     for position in positions:
-        torch.manual_seed(position)
         resumed = Stream(make(workers), CPU)
-        resumed.load_state_dict(states[position])
+        seed_all(position)
+        resumed.load_state_dict(states[position][0])
+        restore_random_state(states[position][1])
         assert take(resumed, 3) == batches[position : position + 3]
 
 

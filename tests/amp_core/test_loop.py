@@ -206,6 +206,21 @@ def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
     assert all(torch.equal(one, other) for one, other in zip(weights[1], step.model.parameters(), strict=True))
 
 
+def test_a_run_without_a_best_does_not_end_with_that_of_another(tmp_path: Path) -> None:
+    step, plan, checkpoints = a_step(), Plan(9, validate_every=1, patience=1), Checkpoints(tmp_path, every=9, keep=1)
+    run(plan, validate=iter([1.0, 2.0]).__next__, checkpoints=checkpoints)
+    (tmp_path / "step-00000002.pt").rename(tmp_path / "another-run.pt")
+    run(plan, step, validate=lambda: math.nan, checkpoints=checkpoints)
+    best = checkpoint.load(checkpoints.best)["step"]["model"]["weight"]
+    assert not torch.equal(best, step.model.state_dict()["weight"])
+
+
+@pytest.mark.parametrize(("every", "validate"), [(2, None), (None, lambda: 0.5)])
+def test_validations_that_would_never_happen_are_refused(every: int | None, validate: Any) -> None:
+    with pytest.raises(ValueError, match=r"^validate= and Plan\(validate_every=\.\.\.\) need each other"):
+        run(Plan(4, validate_every=every), validate=validate)
+
+
 def test_a_metric_that_a_validation_does_not_give_is_named() -> None:
     with pytest.raises(ValueError, match=r"^expected 'f1' among a validation's metrics, found \['loss'\]$"):
         Validations().note(1, {"loss": 0.5}, Plan(1, monitor="f1"))

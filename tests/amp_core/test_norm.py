@@ -77,15 +77,12 @@ def test_only_the_16_bit_input_and_float32_statistics_are_saved(dtype: torch.dty
     module, inputs = kind(WIDTH), values(dtype)
     with cuda_autocast(), torch.autocast("cpu", dtype=dtype):
         saved = dict(saved_bytes(lambda: module(inputs)).by_dtype)
-    statistics = 2 if kind is LeanLayerNorm else 1
-    assert saved == {dtype: ROWS * WIDTH * 2, torch.float32: statistics * ROWS * 4}
+    assert saved == {dtype: ROWS * WIDTH * 2, torch.float32: (1 + (kind is LeanLayerNorm)) * ROWS * 4}
 
 
 def test_kernels_of_other_devices_get_parameters_of_the_inputs_dtype() -> None:
     parameter, elsewhere = torch.ones(2), torch.ones(2, dtype=torch.bfloat16, device="meta")
-    assert norm._cast(parameter, elsewhere) is not parameter
     cast = norm._cast(parameter, elsewhere)
-    assert cast is not None
-    assert cast.dtype == torch.bfloat16
+    assert getattr(cast, "dtype", None) == torch.bfloat16
     assert norm._cast(parameter, torch.ones(2, dtype=torch.bfloat16)) is parameter
     assert norm._cast(None, elsewhere) is None

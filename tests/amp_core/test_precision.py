@@ -112,7 +112,6 @@ def test_tf32_is_kept_where_the_device_has_it_and_announced_as_fp32_elsewhere() 
 
 def test_float32_matrix_products_are_set_for_a_block_and_put_back_also_after_an_error() -> None:
     before = on_cuda()
-    assert [precision_for(name, "cuda").matmul for name in ("fp32", "tf32", "fp16")] == ["highest", "high", "highest"]
     for rounded, setting in ((True, "tf32"), (False, "ieee")):
         with pytest.raises(KeyError), float32_products("cuda", rounded=rounded):
             assert on_cuda() == (setting, setting)

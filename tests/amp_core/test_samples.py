@@ -23,20 +23,14 @@ def some_samples() -> Samples:
 
 def test_the_file_has_exactly_the_agreed_keys(tmp_path: Path) -> None:
     write(tmp_path / "samples.json", some_samples())
+    arms = {"fp32": [0.5, 0.25], "bf16": [1.0, 2.0]}
     assert json.loads((tmp_path / "samples.json").read_text(encoding="utf-8")) == {
         "schema": "gates.samples/1",
         "device": {"type": "cpu", "name": "a CPU", "capabilities": ["avx2"]},
         "environment": {"python": "3.11.7"},
         "settings": {"rounds": "2"},
         "timing": "By hand.",
-        "metrics": {
-            "step_time_s": {
-                "unit": "s",
-                "direction": "lower",
-                "paired": True,
-                "arms": {"fp32": [0.5, 0.25], "bf16": [1.0, 2.0]},
-            }
-        },
+        "metrics": {"step_time_s": {"unit": "s", "direction": "lower", "paired": True, "arms": arms}},
     }
 
 

@@ -18,7 +18,7 @@ SCHEDULERS: dict[str, Callable[[torch.optim.Optimizer], lr_scheduler.LRScheduler
     "lambda": lambda optimizer: lr_scheduler.LambdaLR(optimizer, lambda step: step / 4),
     "warmup": lambda optimizer: lr_scheduler.SequentialLR(
         optimizer,
-        [lr_scheduler.LinearLR(optimizer, 0.1, total_iters=3), lr_scheduler.ExponentialLR(optimizer, 0.9)],
+        [lr_scheduler.LinearLR(optimizer, 0.1, total_iters=3), SCHEDULERS["one cycle"](optimizer)],
         milestones=[3],
     ),
 }
@@ -38,7 +38,8 @@ def test_torch_s_own_schedulers_follow_applied_steps(
 ) -> None:
     monkeypatch.setattr(schedules, "FIRST_ROWS", 2)
     (model, ours), (_, other) = of_two_groups(), of_two_groups()
-    theirs, given = make(other), Schedule.of(make(ours), steps=steps) if steps else make(ours)
+    theirs, scheduler = make(other), make(ours)
+    given = Schedule.of(scheduler, steps=steps) if steps else scheduler
     step = TrainStep(model, ours, "fp16", lambda module, batch: module(batch[0]).float().mean(), schedule=given)
     for index in range(11):
         rates = [float(group["lr"]) for group in other.param_groups]
@@ -46,6 +47,8 @@ def test_torch_s_own_schedulers_follow_applied_steps(
         if not step((torch.tensor([[math.inf if index in (2, 5) else 1.0]]),)).found_inf:
             other.step()
             theirs.step()
+        with pytest.raises(RuntimeError, match=r"^this scheduler was taken over, and follows applied steps: do"):
+            scheduler.step()
 
 
 def test_what_follows_more_than_steps_or_moves_more_than_rates_is_refused() -> None:

@@ -491,22 +491,6 @@ def test_parameters_that_come_later_are_guarded_and_clipped(name: str, later: st
     assert all(param.isfinite().all() for param in model.parameters())
 
 
-def out_of_memory_at_three(model: nn.Module, batch: Batch) -> Tensor:
-    if len(batch[0]) == 3:
-        raise torch.OutOfMemoryError("out of memory")
-    return squared_error(model, batch)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_error_in_a_window_leaves_nothing_for_the_next_step(name: str) -> None:
-    broken, whole = a_step(name, loss=out_of_memory_at_three), a_step(name)
-    with pytest.raises(torch.OutOfMemoryError):
-        broken(a_batch(1), a_batch(2, rows=3))
-    broken(a_batch(3))
-    whole(a_batch(3))
-    assert same(copies(broken.model), copies(whole.model))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_an_error_inside_the_optimizer_does_not_end_the_step_s_life(name: str) -> None:
     step = a_step(name)
@@ -563,6 +547,14 @@ def half(model: nn.Sequential) -> nn.Sequential:
     return model
 
 
+def grown(second: nn.Module, **options: Any) -> object:
+    """Take a step after the optimizer has got a second parameter group."""
+    step = a_step(optimizer=(optimizer := fused(model := a_model())), model=model, **options)
+    step.schedule = Schedule(optimizer, lambda _: 1.0, steps=1) if not options else None
+    optimizer.add_param_group({"params": second.parameters()})
+    return step(a_batch())
+
+
 REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     r"parameter 2.weight is torch.float16, expected torch.float32: [^\n]+$": lambda model: a_step(model=half(model)),
     r"LBFGS needs a closure[^\n]+AdamW[^\n]+$": lambda model: a_step(
@@ -570,12 +562,11 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     ),
     r"the optimizer has no trainable parameter: [^\n]+$": lambda model: a_step(model=model.requires_grad_(False)),
     r"max_grad_norm must be a positive number or None \(no clipping\), found 0.0": lambda _: a_step(max_grad_norm=0.0),
-    r"max_grad_norm must be a positive number or None \(no clipping\), found nan": lambda _: a_step(
-        max_grad_norm=math.nan
+    r"max_grad_norm has 1 limits for 2 parameter groups: give each one its own$": lambda other: grown(
+        other, max_grad_norm=[1.0]
     ),
-    r"max_grad_norm has 2 limits for 1 parameter groups: give each one its own$": lambda _: a_step(
-        max_grad_norm=[1.0, None]
-    ),
+    r"the schedule was made for 1 parameter groups, found 2: make it after the last add_param_group$": grown,
+    r"parameter of another model is torch.float16": lambda other: grown(other.half(), max_grad_norm=1.0),
     r"max_grad_value must be positive, with max_grad_norm=None, found 1.0$": lambda _: a_step(max_grad_value=1.0),
     r"parameter 0.weight is torch.bfloat16, expected torch.float32: [^\n]+$": lambda model: a_step(
         model=model.bfloat16()
@@ -600,6 +591,12 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
 def test_what_no_step_can_be_made_of_is_refused(message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         REFUSED[message](a_model())
+
+
+def test_parameters_that_no_checkpoint_will_have_are_counted() -> None:
+    both = nn.ModuleList([model := a_model(), nn.Linear(1, 1)])
+    with pytest.warns(UserWarning, match="^2 parameters of the optimizer are not the model's: no checkpoint has them$"):
+        a_step(model=model, optimizer=fused(both))
 
 
 @pytest.mark.criterion("T035/AC2")

@@ -26,14 +26,16 @@ def output(model: nn.Module, batch: Batch) -> Tensor:
 
 
 class Statistics(nn.Module):
-    """BatchNorm, and a buffer that nothing writes."""
+    """BatchNorm, a buffer that nothing writes, and one that becomes another tensor."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 1))
         self.register_buffer("table", torch.arange(3))
+        self.mean: Tensor = nn.Buffer(torch.zeros(8))
 
     def forward(self, inputs: Tensor) -> Tensor:
+        self.mean = 0.5 * self.mean + inputs.mean(0)
         out: Tensor = self.layers(inputs)
         return out
 
@@ -42,25 +44,25 @@ def normalised(bad: int, name: str, how: str) -> nn.Module:
     """Train a model with BatchNorm for four steps, of which one overflows, fails in its middle, or is missing."""
     torch.manual_seed(0)
     model = Statistics()
-    step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), name, output)
+    step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), name, out_of_memory_at_three)
     if how == "without" and name == "fp16":
         step.scaler.loss_scale.fill_(2.0**15)  # as after the overflow
     for index in range(4):
         if index != bad:
             step((torch.full((4, 8), 1.0 + index) * torch.arange(1.0, 5.0)[:, None],))
         elif how == "broken":
-            step.loss_fn = out_of_memory
             with pytest.raises(torch.OutOfMemoryError):
-                step((torch.ones(4, 8),))
-            step.loss_fn = output
+                step((torch.ones(4, 8),), (torch.ones(3, 8),))
         elif how == "overflow":
             assert step((torch.full((4, 8), float("inf")),)).found_inf.item() == 1.0
     return model
 
 
-def out_of_memory(model: nn.Module, batch: Batch) -> Tensor:
-    output(model, batch)
-    raise torch.OutOfMemoryError("as in a backward pass")
+def out_of_memory_at_three(model: nn.Module, batch: Batch) -> Tensor:
+    loss = output(model, batch)
+    if len(batch[0]) == 3:
+        raise torch.OutOfMemoryError("as in a backward pass")
+    return loss
 
 
 @pytest.mark.parametrize("how", ["overflow", "broken"])

@@ -124,6 +124,4 @@ def test_a_state_is_loaded_whole_or_not_at_all(part: str) -> None:
     with pytest.raises(ValueError, match=r"not this one|averages"):
         again.load_state_dict(state)
     assert same(weights(again), weights(twin))
-    assert same(
-        [*again.optimizer.state_dict()["state"][0].values()], [*twin.optimizer.state_dict()["state"][0].values()]
-    )
+    assert same(*([*each.optimizer.state_dict()["state"][0].values()] for each in (again, twin)))

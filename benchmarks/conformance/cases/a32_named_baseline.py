@@ -14,8 +14,8 @@ Said = dict[str, str]
 
 def by_ours() -> Said:
     """Return what amp_core's benchmark says of its settings, and what it runs fp32 with."""
-    with float32_products("cpu", rounded=True):  # whatever the process was set to
-        with precision_for("fp32", "cpu").products():
+    with float32_products("cuda", rounded=True):  # whatever the process was set to
+        with precision_for("fp32", "cuda").products():
             pinned = _setting()
         settings = dict(run(Setup.on(torch.device("cpu"), Plan.smoke()), parts={}).settings)
     return {"baseline": settings.get("baseline", ""), "pinned": pinned}
@@ -23,13 +23,14 @@ def by_ours() -> Said:
 
 def carelessly() -> Said:
     """Take the process's setting as it is, and say nothing."""
-    with float32_products("cpu", rounded=True):
+    with float32_products("cuda", rounded=True):
         return {"baseline": "", "pinned": _setting()}
 
 
 def _setting() -> str:
-    backends: Any = torch.backends
-    setting: str = backends.mkldnn.matmul.fp32_precision
+    matmul: Any = torch.backends.cuda.matmul
+    older = "tf32" if not hasattr(matmul, "fp32_precision") and matmul.allow_tf32 else "ieee"  # before torch 2.9
+    setting: str = getattr(matmul, "fp32_precision", older)
     return setting
 
 
