@@ -146,14 +146,8 @@ CRITERIA = {
     "USED": ("Shop", "shop = Shop()\n    shop.put('a', 3)\n    assert shop.goods == {'a': 3}"),
     "ENTERED": ("switched", "with switched('LAMP'):\n        assert os.environ['LAMP'] == 'on'"),
     "NOT_ASKED": ("switched", "with switched('LAMP'):\n        assert os.environ"),
-    "CHILD": (
-        "double",
-        f"done = subprocess.run({PROGRAM})\n    assert done is not None",
-    ),
-    "CHILD_HEARD": (
-        "double",
-        f"subprocess.run({PROGRAM}, check=True)\n    assert double(0) == 0",
-    ),
+    "CHILD": ("double", f"done = subprocess.run({PROGRAM})\n    assert done is not None"),
+    "CHILD_HEARD": ("double", f"subprocess.run({PROGRAM}, check=True)\n    assert double(0) == 0"),
     "DATA": ("double", "assert double(3) == int(open('tests/data/result.json').read())"),
     "CACHED": ("cached", "assert cached(1) == 2"),
     "FIXTURE": ("double", "assert six == 6"),
