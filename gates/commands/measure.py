@@ -43,7 +43,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     wanted = [(one, device) for one in asked.measurements for device in asked_of(asked, one, request.on)]
     if not wanted:
         on = f" on {request.on}" if request.on else ""
-        raise UsageError(f"{task.path}: no criterion that was asked for is measured{on}")
+        raise UsageError(f"{task.path}: no criterion that was asked for is measured{on} (no bundle holds a base)")
     out = request.out or request.project.root / request.project.settings.evidence / task.id
     is_folder = out.is_dir() or not out.suffix
     store.prepare(out if is_folder else out.parent)

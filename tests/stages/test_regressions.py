@@ -33,6 +33,11 @@ def test_of_a_rate_less_is_worse() -> None:
     assert outcome(compared(sides(2.5, "items_per_s")), task) is P
 
 
+def test_no_bundle_is_asked_for_that_could_not_bring_a_comparison_with_the_base() -> None:
+    (finding,) = judged(None, a_regressing_task({"on": "cuda"}))
+    assert (finding.command, "no bundle brings" in finding.remediation) == ("gates run T1", True)
+
+
 def test_the_finding_names_both_sides_and_the_raw_file() -> None:
     (finding,) = judged(compared(sides(2.5)))
     assert finding.message == (

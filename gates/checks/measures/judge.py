@@ -81,24 +81,24 @@ def _message(measure: Measure, got: Answer) -> str:
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
-    if got.remedy:
+    if got.remedy or got.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}:
         return got.remedy
     if got.outcome is Outcome.FAILED:
         return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
-    if got.outcome is not Outcome.UNKNOWN:
-        return ""
     if got.seen:
         fix = "Measure again on a quieter machine, or take more samples: the interval holds the limit."
         return fix + _needed(measure, got)
     if measure.on in {"any", "cpu"}:
         return "Make the measurement end with good samples, then run the command."
-    here = f"`gates run {task.id} --evidence BUNDLE` here."
-    return f"Run the command on a machine with a {measure.on} device, then {here}"
+    here = f"then `gates run {task.id} --evidence BUNDLE` here."
+    here = "for no bundle brings a comparison with the base." if measure.against_base else here
+    return f"Run the command on a machine with a {measure.on} device, {here}"
 
 
 def _command(task: Task, measure: Measure) -> str:
     """Return what would settle a measure: for a device that is not here, a bundle of all that is asked of it there."""
-    return f"gates run {task.id}" if measure.on in {"any", "cpu"} else f"gates measure {task.id} --on {measure.on}"
+    alone = measure.on in {"any", "cpu"} or measure.against_base
+    return f"gates run {task.id}" if alone else f"gates measure {task.id} --on {measure.on}"
 
 
 def _needed(measure: Measure, got: Answer) -> str:

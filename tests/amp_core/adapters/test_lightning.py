@@ -138,9 +138,7 @@ def logged(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_callback_logs_the_scale_with_few_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kit: ModuleType
-) -> None:
+def test_the_scale_is_logged_with_few_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kit: ModuleType) -> None:
     read = LossScaler.read
     reads: list[ScaleState] = []
 
