@@ -123,8 +123,10 @@ class Project:
 
 
 def find_root(start: Path) -> Path:
-    """Return the folder of the nearest pyproject.toml with `[tool.gates]`, else of the nearest at all, else `start`."""
-    files = [file for folder in (start, *start.parents) if (file := folder / "pyproject.toml").is_file()]
+    """Return the folder of a repository's nearest pyproject.toml with `[tool.gates]`, else of any, else `start`."""
+    above = (start, *start.parents)
+    top = next((i for i, folder in enumerate(above) if (folder / ".git").exists()), len(above))
+    files = [file for folder in above[: top + 1] if (file := folder / "pyproject.toml").is_file()]
     own = next((file for file in files if "gates" in tool_tables(file)), next(iter(files), start / "pyproject.toml"))
     return own.parent
 

@@ -83,11 +83,8 @@ def test_nearest_file_with_a_table_upwards_is_the_root(tmp_path: Path) -> None:
     assert config.find_root(tmp_path / "a" / "b" / "c") == tmp_path
     written(tmp_path, {"a/pyproject.toml": "[tool.gates]\n"})
     assert config.find_root(tmp_path / "a" / "b" / "c") == tmp_path / "a"
-
-
-def test_without_a_table_the_nearest_file_is_the_root(tmp_path: Path) -> None:
-    written(tmp_path, {"a/pyproject.toml": "", "a/b/x": "", "pyproject.toml": ""})
-    assert config.find_root(tmp_path / "a" / "b") == tmp_path / "a"
+    written(tmp_path, {"a/b/.git": "gitdir: elsewhere\n", "a/b/pyproject.toml": ""})
+    assert config.find_root(tmp_path / "a" / "b" / "c") == tmp_path / "a" / "b", "the repository's own, none above it"
 
 
 def limit_used(project: Path, *args: str, **env: str) -> str:

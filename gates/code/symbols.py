@@ -144,8 +144,7 @@ class Resolver:
                     yield f"no such name {name!r} in {self.shown(path)}{meant(name, known)}"
             except Absent as error:
                 if split and not error.defined:
-                    known = {getattr(node, "name", "") for node in self._module_of(split[0]).tree.body}
-                    yield f"no such name {name!r}: {error}{meant(split[1][0], known)}"
+                    yield f"no such name {name!r}: {error}"
             except (Unparsed, Undecided):
                 continue
 
@@ -243,7 +242,7 @@ class Resolver:
             raise Undecided(f"{module.path} makes its names in __getattr__")
         if line := meanings.makes_names(module.tree.body):
             raise Undecided(f"{module.path}:{line} makes names by an expression")
-        raise Absent(f"{module.path} defines no {names[0]!r}", defined=False)
+        raise Absent(f"{module.path} defines no {names[0]!r}{_near(names[0], module.tree.body)}", defined=False)
 
     def _inside(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> list[Found]:
         """Follow the names after the first into classes; what lies inside of a function is no symbol."""
@@ -284,7 +283,12 @@ class Resolver:
             owner = ".".join(names[:depth])
             raise Undecided(f"{module.path}: {owner!r} may inherit {names[depth]!r}; name the class that defines it")
         above_too = ", nor does what it extends" if bases else ""
-        raise Absent(f"{module.path} defines no {full!r}{above_too}", defined=False)
+        near = _near(names[depth], node.body)
+        raise Absent(f"{module.path} defines no {full!r}{above_too}{near}", defined=False)
+
+
+def _near(name: str, body: list[ast.stmt]) -> str:
+    return meant(name, {getattr(node, "name", "") for node in body} - {""})
 
 
 def refuse_unknown_names(task: Task, root: Path) -> None:
