@@ -73,7 +73,7 @@ ABSENT: dict[str, tuple[Files, str, str]] = {
     "deleted": ("def f(): return 1\ndel f\n", "pkg.m:f", "defines no 'f'"),
     "annotation of a plain class": ("class A:\n    lr: float\n    x = 1\n",
                                     "pkg.m:A.lr", "defines no 'A.lr'"),
-    "misspelt": ("class Shop:\n    def total(self): pass\n", "pkg.m:Shop.totl", "'Shop.totl'; did you mean 'total'?"),
+    "misspelt": ("class Shop:\n    def total(self): return 1\n", "pkg.m:Shop.totl", "totl'; did you mean 'total'?"),
 }  # fmt: skip
 
 
