@@ -249,7 +249,7 @@ def _times(top: str) -> Iterator[str]:
         with suppress(OSError), os.scandir(folders.pop()) as found:
             for entry in found:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in LEFT_OUT:
+                    if entry.name not in LEFT_OUT and entry.name[0] != ".":  # such as a cache in a checkout
                         folders.append(entry.path)
                 elif not entry.name.endswith(".pyc"):
                     state = entry.stat(follow_symlinks=False)
