@@ -122,7 +122,7 @@ class TrainStep:
         self._half_taken = ""
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
-        self._autocast: torch.amp.autocast | None = None
+        self._has_run = False
         self.observed_dtypes: frozenset[torch.dtype] = frozenset()
 
     @property
@@ -310,15 +310,15 @@ class TrainStep:
     def _forward(self, batch: Batch) -> tuple[Tensor, Mapping[str, float | Tensor]]:
         """Return a batch's loss and metrics, of the first one with a look at the dtypes that they are computed in."""
         refuse_what_is_no_batch(batch)
-        if self._autocast is not None:
-            with self._autocast:
+        if self._has_run:
+            with self._autocast:  # type: ignore[has-type]  # made below
                 return as_loss_and_metrics(self.loss_fn(self.model, batch))
-        autocast = self.precision.autocast()
-        with observed_dtypes(self.model) as dtypes, autocast:
+        self._autocast = self.precision.autocast()  # to make one at each step takes longer than to enter it again
+        with observed_dtypes(self.model) as dtypes, self._autocast:
             found = as_loss_and_metrics(self.loss_fn(self.model, batch))
         warn_unless_seen(dtypes, self.precision)
         self.observed_dtypes = frozenset(dtypes)
-        self._autocast = autocast  # kept: to make one takes longer than to enter it again
+        self._has_run = True
         return found
 
     def _clear_gradients(self) -> None:

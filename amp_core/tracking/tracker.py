@@ -81,8 +81,7 @@ class Tracker:
         scalars = torch.stack((*fixed, *result.metrics.values()))
         with self._lock:
             self._pending.append((scalars, names))
-            if samples or tokens:
-                self._pace.count(samples, tokens)
+            self._pace.count(samples, tokens)
             self.step += 1
             if len(self._pending) < self.every:
                 return False

@@ -103,7 +103,7 @@ def test_linear_layers_run_in_the_compute_dtype_and_backward_runs_outside_autoca
 
 
 @pytest.mark.criterion("T035/AC2")
-def test_fp32_turns_off_an_autocast_around_it_and_puts_it_back() -> None:
+def test_fp32_turns_off_an_autocast_around_it() -> None:
     model, dtypes = a_model(), set()
     model[0].register_forward_hook(lambda _, __, output: dtypes.add(output.dtype))
     step = a_step("fp32", model=model)
