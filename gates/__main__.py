@@ -29,9 +29,9 @@ def main() -> None:
         code = _interrupted()
     except Exception as error:  # the one place: a bug must not end in exit code 1, which means BLOCK
         code = _interrupted() if interrupted() else _failed(error)
-    if code in {TOOL_FAILED, NOT_READ} and sys.stdout:
+    for stream in filter(None, (sys.stdout, sys.stderr)) if code in {TOOL_FAILED, NOT_READ} else ():
         # what is left in the buffer must not raise while the interpreter ends: that would exit with another code
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
 
 

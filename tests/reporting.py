@@ -28,7 +28,10 @@ class Trainer:
     def training_step(self, batch, scaler, optimizer):
         """Do one step."""
         batch = batch.to(self.device, non_blocking=True)
-        grad_norm = self.clip(batch, limit=1.0)
+        grad_norm = self.clip(
+            batch,
+            limit=1.0,
+        )
         if torch.isfinite(grad_norm):
             scaler.step(optimizer)
         else:

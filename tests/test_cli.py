@@ -328,7 +328,8 @@ def test_output_that_nobody_takes_never_looks_like_a_verdict(
     passing: tuple[Path, Ended], args: str, out: str, code: int
 ) -> None:
     line = f"{sys.executable} -m gates {args} {out}; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], cwd=passing[0], env=clean(), capture_output=True, timeout=PATIENCE_S)
+    env = clean({"PYTHONUNBUFFERED": ""})  # as a shell has it
+    done = subprocess.run(["bash", "-c", line], cwd=passing[0], env=env, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == code
     told = b"error: disk: No space left on device; this says nothing of the change\n"
     assert done.stderr == (told if out == ">/dev/full" else b"")

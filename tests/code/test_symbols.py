@@ -71,8 +71,7 @@ ABSENT: dict[str, tuple[Files, str, str]] = {
     "dead": ("if False:\n    def f(): return 1\n", "pkg.m:f", "defines no 'f'"),
     "foreign": ("import torch\n", "pkg.m:torch", "only imports 'torch'"),
     "deleted": ("def f(): return 1\ndel f\n", "pkg.m:f", "defines no 'f'"),
-    "annotation of a plain class": ("class A:\n    lr: float\n    x = 1\n",
-                                    "pkg.m:A.lr", "defines no 'A.lr'"),
+    "annotation of a plain class": ("class A:\n    lr: float\n    x = 1\n", "pkg.m:A.lr", "defines no 'A.lr'"),
     "misspelt": ("class Shop:\n    def total(self): return 1\n", "pkg.m:Shop.totl", "totl'; did you mean 'total'?"),
 }  # fmt: skip
 
