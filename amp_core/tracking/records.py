@@ -3,9 +3,8 @@
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 METRICS = {
     "loss": "train/loss",
@@ -26,7 +25,8 @@ METRICS = {
 }  # the names of the numbers in a service that groups by prefix
 
 
-class StepRecord(NamedTuple):  # there is one for each step: a frozen dataclass takes five times as long to make
+@dataclass  # there is one for each step: a frozen one takes five times as long to make
+class StepRecord:
     """One optimizer step on the host, as StepResult has it on the device; `metrics` are those of the loss function."""
 
     step: int
@@ -35,11 +35,11 @@ class StepRecord(NamedTuple):  # there is one for each step: a frozen dataclass 
     lr: float
     loss_scale: float
     found_inf: float
-    metrics: Mapping[str, float] = MappingProxyType({})
+    metrics: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     def row(self) -> dict[str, float | None]:
         """Return all numbers by name, the metrics among them."""
-        row: dict[str, Any] = self._asdict()
+        row: dict[str, Any] = asdict(self)
         return {"step": self.step, **row.pop("metrics"), **row}
 
     def as_json(self) -> dict[str, float | None]:

@@ -99,7 +99,7 @@ class Tracker:
         scalars = torch.cat([each for each, _ in pending])
         numbers = iter(scalars.tolist())  # the one copy; it waits for the device
         steps = tuple(
-            StepRecord._make((step, *islice(numbers, SCALARS), dict(zip(names, numbers, strict=False))))
+            StepRecord(step, *islice(numbers, SCALARS), metrics=dict(zip(names, numbers, strict=False)))
             for step, (_, names) in enumerate(pending, self.step - len(pending))
         )
         self.skipped += sum(record.found_inf > 0.0 for record in steps)

@@ -275,6 +275,6 @@ def test_a_backoff_shows_in_the_step_after_the_overflow_and_every_number_has_a_n
     assert [dict(record.metrics) for record in memory.records] == [
         {"error": record.loss, "gan/error": 2 * record.loss} for record in memory.records
     ]
-    numbers = {*memory.records[0]._asdict(), *vars(memory.rates[0])} - {"step", "metrics"}
+    numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step", "metrics"}
     assert numbers == set(METRICS)
     assert len(set(METRICS.values())) == len(METRICS)
