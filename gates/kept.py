@@ -40,7 +40,8 @@ from gates.report import Report
 from gates.task.task import Selection, Task
 
 STORE = Path(".gates", "kept")
-STATE, PIECES = "state.json", "pieces.txt"  # what evidence rests on; a line for each piece, with its kind
+# what evidence rests on, the text of what tests can run, and a line for each piece of evidence, with its kind
+STATE, SOURCES, PIECES = "state.json", "sources.json", "pieces.txt"
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
@@ -105,17 +106,17 @@ def takes(environ: Mapping[str, str]) -> bool:
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
     """Return the run of a state, its raw files laid out, or of one of which the fewest files that tests run differ."""
     kinds, name = pipeline.kinds(), state.name(installed)
-    found: list[tuple[bool, int, float, Path, list[str]]] = []
+    found: list[tuple[bool, int, float, Path, str, list[str]]] = []
     for path in (root / STORE).glob(f"*-{installed}"):
         with suppress(*UNREADABLE):  # another run may take it away
             told = json.loads((path / STATE).read_text(encoding="utf-8"))
             if told["around"] == state.around and told["files"].keys() == state.files.keys():
                 differing = [file for file, now in state.files.items() if told["files"][file] != now]
-                found.append((path.name != name, len(differing), -path.stat().st_mtime, path, differing))
-    for differs, _, _, folder, differing in sorted(found):
+                found.append((path.name != name, len(differing), -path.stat().st_mtime, path, told["at"], differing))
+    for differs, _, _, folder, at, differing in sorted(found):
         with suppress(*UNREADABLE):
-            told = json.loads((folder / STATE).read_text(encoding="utf-8"))
-            sources = {path: text.encode("utf-8", "surrogateescape") for path, text in told["sources"].items()}
+            texts = json.loads((folder / SOURCES).read_text(encoding="utf-8"))
+            sources = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
                 lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
@@ -126,7 +127,7 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                 if not differs:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
-                return Earlier(seen, folder / "raw", told["at"], sources, pairs, whole=not differs)
+                return Earlier(seen, folder / "raw", at, sources, pairs, whole=not differs)
     return None
 
 
@@ -143,8 +144,9 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             shutil.copytree(raw, draft / "raw", symlinks=True)
             run = [path for path in files_of((*task.implementation, *task.tests), root) if path.suffix == ".py"]
             sources = {os.path.realpath(path): path.read_bytes().decode("utf-8", "surrogateescape") for path in run}
-            facts = {"at": report.started_at, "around": state.around, "files": state.files, "sources": sources}
+            facts = {"at": report.started_at, "around": state.around, "files": state.files}
             (draft / STATE).write_text(json.dumps(facts), encoding="utf-8")
+            (draft / SOURCES).write_text(json.dumps(sources), encoding="utf-8")
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())
             shutil.rmtree(root / STORE / name, ignore_errors=True)

@@ -213,7 +213,7 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
     state = kept.State(files=told["files"], git="", around=told["around"])
     assert kept.find(project, state, "", tmp_path / "raw") is not None
     shutil.copytree(folder, further := folder.with_name("newer-"))
-    files = {**told["files"], **dict.fromkeys(told["sources"], "another text")}
+    files = {**told["files"], **dict.fromkeys(json.loads((folder / kept.SOURCES).read_text()), "another text")}
     (further / kept.STATE).write_text(json.dumps({**told, "at": "later", "files": files}))
     nearest = kept.find(project, state, "", tmp_path / "raw")
     assert nearest is not None
