@@ -81,9 +81,8 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
         found = Outcome.UNKNOWN if measure.against_base else found
         return said(found, problem=unlike, rule=FITNESS, remedy=ALIKE)
     if reasons:
-        return said(
-            Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=QUIETER if used == measure.of else WAITS
-        )
+        remedy = QUIETER if used == measure.of else WAITS
+        return said(Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=remedy)
     if run.ledger_problem:
         return said(Outcome.UNKNOWN, problem=run.ledger_problem, rule=ATTEMPTS, remedy=LEDGER)
     if few := few_starts(run):
