@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gates.checks.leaks import drift, theil_sen
+from gates.checks.leaks import Rung, drift, theil_sen
 from gates.measuring.interval import Estimate
 from gates.model import Outcome
 
@@ -56,3 +56,11 @@ def test_growth_is_what_goes_on(values: list[float], expected: Outcome) -> None:
 def test_noise_does_not_grow() -> None:
     found = [drift([NOISE.gauss(0, 500) for _ in range(30)], 10) for _ in range(100)]
     assert Outcome.FAILED not in found
+
+
+@pytest.mark.parametrize("slip", range(20, 60))
+def test_heap_that_goes_up_and_down_does_not_grow_wherever_it_falls_out_of_step(slip: int) -> None:
+    heap = [(i + (i < slip)) % 2 << 20 for i in range(60)]
+    leak = [value + i * 32 * 1024 for i, value in enumerate(heap)]
+    assert drift(Rung(name="private", values=tuple(heap)).held, 16 * 1024) is Outcome.PASSED
+    assert drift(Rung(name="private", values=tuple(leak)).held, 16 * 1024) is not Outcome.PASSED

@@ -82,6 +82,7 @@ def _change(values: Sequence[float]) -> float:
 
 
 LEAST_BYTES = 16 * 1024  # a history of numbers is below
+NEAR = 3  # readings of which the lowest counts
 NODES = 0.5
 OF_FOOTPRINT = 1e-4
 
@@ -96,6 +97,12 @@ class Rung(Model):
     def exact(self) -> bool:
         """Return whether growth here is what is held, and nothing else."""
         return self.name != "private"
+
+    @property
+    def held(self) -> Sequence[float]:
+        """Return the values; where not exact, the lowest of a few: a heap also shrinks, a leak does not."""
+        near = 1 if self.exact else NEAR
+        return [min(self.values[max(0, i + 1 - near) : i + 1]) for i in range(len(self.values))]
 
     @property
     def unit(self) -> str:
@@ -133,7 +140,7 @@ class LeakRun(Seen):
 
     def drifts(self, asked: int | None) -> dict[str, Outcome]:
         """Return what each rung does in the end; bytes that grow while a cache fills may be its own."""
-        found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
+        found = {rung.name: drift(rung.held, self.tolerance(rung, asked)) for rung in self.rungs}
         open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
         grows, unclear = Outcome.FAILED, Outcome.UNKNOWN
         return {name: unclear if does is grows and name in open_ else does for name, does in found.items()}
@@ -241,7 +248,7 @@ def _words(rung: Rung) -> str:
 
 
 def _slope(rung: Rung) -> str:
-    return theil_sen(kept(rung.values)).said(partial(shown, unit=rung.unit))
+    return theil_sen(kept(rung.held)).said(partial(shown, unit=rung.unit))
 
 
 def _grew(rungs: Sequence[Rung]) -> str:
