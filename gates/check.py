@@ -1,8 +1,11 @@
 """What every check and every kind of evidence has, and the findings that checks say things with."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
@@ -10,7 +13,10 @@ from pydantic import Field, JsonValue
 from pydantic_core import PydanticSerializationError
 
 from gates import registry
-from gates.child.guardian import stop_if_interrupted
+from gates.child.guardian import guarded_folder, stop_if_interrupted
+from gates.child.noted import Noted
+from gates.child.process import noting
+from gates.code.units import Units
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
@@ -22,9 +28,14 @@ E = TypeVar("E", bound="Evidence")
 
 
 class Evidence(Model):
-    """Something observed, and `how`; it is `lasting` where the same project, options and machine give it again."""
+    """Something observed, and `how`; it is `lasting` where the same project, options and machine give it again.
+
+    It is `noted` where it rests on what processes ran and on nothing else of the project's Python files: where these
+    ran nothing of what changed, it holds.
+    """
 
     lasting: ClassVar[bool] = True
+    noted: ClassVar[bool] = False
     how: str
     commands: tuple[CommandRecord, ...] = Field(default=())
 
@@ -52,7 +63,28 @@ class Earlier:
     at: str
     sources: Mapping[str, bytes]
     changed: Mapping[str, tuple[bytes, bytes]]
+    noted: "Mapping[type[Evidence], Noted]" = field(default_factory=dict)
     whole: bool = False
+
+    @cached_property
+    def units(self) -> dict[str, tuple[Units, Units]]:
+        """Return the functions of what changed, then and now; raise `SyntaxError` or `ValueError` for no Python."""
+        return {path: (Units.of(old), Units.of(new)) for path, (old, new) in self.changed.items()}
+
+    def held(self, kind: "type[Evidence]", context: Context) -> "Evidence | None":
+        """Return the evidence of a kind if its processes ran nothing of what changed, and it tells of no moved line."""
+        piece, noted = self.seen.present.get(kind), self.noted.get(kind)
+        if piece is None or noted is None or self.whole:
+            return None
+        text = piece.model_dump_json()
+        with suppress(SyntaxError, ValueError, RecursionError):
+            for path, (before, now) in self.units.items():
+                lines = before.moved(now)
+                stay = lines and all(line == there for line, there in lines.items())
+                if noted.rests_on(path, before, now) or (context.shown(Path(path)) in text and not stay):
+                    return None
+            return piece
+        return None
 
 
 @dataclass
@@ -63,6 +95,7 @@ class EvidenceSet:
     why: str = "it was not collected"
     missing: dict[type[Evidence], str] = field(default_factory=dict)
     earlier: Earlier | None = None
+    noted: dict[type[Evidence], Noted] = field(default_factory=dict)
 
     def get(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind, or `None`; the type makes the caller handle its absence."""
@@ -81,10 +114,34 @@ class EvidenceSet:
         if kind in self:
             return
         stop_if_interrupted()
+        if kind.noted and self._take(kind, context):
+            return
         try:
-            self.present[kind] = writable(kind.derive(task, context, self))
+            if kind.noted:
+                self._note(kind, task, context)
+            else:
+                self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
+
+    def _note(self, kind: type[Evidence], task: Task, context: Context) -> None:
+        """Collect a kind, with what its processes note of themselves and the raw files that it leaves."""
+        before = {*context.evidence.rglob("*")}
+        with guarded_folder() as folder, noting(folder) as notes:
+            self.present[kind] = writable(kind.derive(task, context, self))
+            raw = (path for path in {*context.evidence.rglob("*")} - before if path.is_file())
+            names = tuple(sorted(path.relative_to(context.evidence).as_posix() for path in raw))
+            self.noted[kind] = Noted.of(notes, context.root).model_copy(update={"raw": names})
+
+    def _take(self, kind: type[Evidence], context: Context) -> bool:
+        """Take a kind of an earlier run, with its raw files, if it holds."""
+        if self.earlier is None or (piece := self.earlier.held(kind, context)) is None:
+            return False
+        self.present[kind], self.noted[kind] = piece, self.earlier.noted[kind]
+        for name in self.noted[kind].raw:
+            (context.evidence / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self.earlier.raw / name, context.evidence / name)
+        return True
 
 
 class RunDate(Evidence):

@@ -26,6 +26,7 @@ from gates import __version__, pipeline
 from gates.check import Earlier, EvidenceSet
 from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
+from gates.child.noted import Noted
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.evidence.tests.pytest_run import PytestRun
@@ -40,8 +41,8 @@ from gates.report import Report
 from gates.task.task import Selection, Task
 
 STORE = Path(".gates", "kept")
-# what evidence rests on, the text of what tests can run, and a line for each piece of evidence, with its kind
-STATE, SOURCES, PIECES = "state.json", "sources.json", "pieces.txt"
+# what evidence rests on, the text of what tests can run, a line for each piece of evidence, and what processes noted
+STATE, SOURCES, PIECES, NOTED = "state.json", "sources.json", "pieces.txt", "noted.json"
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
@@ -127,7 +128,9 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                 if not differs:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
-                return Earlier(seen, folder / "raw", at, sources, pairs, whole=not differs)
+                told = json.loads((folder / NOTED).read_text(encoding="utf-8"))
+                noted = {kinds[kind]: Noted.model_validate(notes) for kind, notes in told.items()}
+                return Earlier(seen, folder / "raw", at, sources, pairs, noted, whole=not differs)
     return None
 
 
@@ -147,6 +150,8 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             facts = {"at": report.started_at, "around": state.around, "files": state.files}
             (draft / STATE).write_text(json.dumps(facts), encoding="utf-8")
             (draft / SOURCES).write_text(json.dumps(sources), encoding="utf-8")
+            notes = {kind.__name__: noted.model_dump() for kind, noted in evidence.noted.items()}
+            (draft / NOTED).write_text(json.dumps(notes), encoding="utf-8")
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())
             shutil.rmtree(root / STORE / name, ignore_errors=True)
@@ -181,17 +186,15 @@ def _in_doubt(value: object) -> bool:
 
 def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
     """Return, in words, how much of the evidence is of an earlier run, if any."""
+    lasting = [piece for piece in evidence.present.values() if piece.lasting]
+    kept = [piece for piece in lasting if earlier and piece is earlier.seen.get(type(piece))]
     run = evidence.get(PytestRun)
-    if earlier and earlier.whole:
-        lasting = [piece for piece in evidence.present.values() if piece.lasting]
-        kept = [piece for piece in lasting if type(piece) in earlier.seen]
-        what = "evidence" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of evidence"
-        at = earlier.at
-    elif run and run.taken:
-        what, at = f"{len(run.taken)} of {len(run.tests)} tests", run.taken_at
-    else:
+    if earlier is None or not (kept or (run and run.taken)):
         return ""
-    return f"{what} of the run of {at}"
+    tests = f"{len(run.taken)} of {len(run.tests)} tests" if run and run.taken and run not in kept else ""
+    kinds = f"{len(kept)} of {len(lasting)} kinds of evidence" if kept else ""
+    what = "evidence" if len(kept) == len(lasting) else " and ".join(filter(None, [tests, kinds]))
+    return f"{what} of the run of {earlier.at}"
 
 
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:

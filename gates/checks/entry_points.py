@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child.probing import Probe, advice_on, crash_of, probing, written
@@ -45,6 +45,7 @@ class EntryRun(Model):
 class EntryPointRuns(Evidence):
     """All entry points of a task, each run once."""
 
+    noted: ClassVar[bool] = True
     runs: tuple[EntryRun, ...]
 
     @classmethod

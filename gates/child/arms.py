@@ -52,6 +52,7 @@ def main() -> None:
             serve(arm["asked"], arm["orders"], arm["answers"])
             return
     wait_for(begun, numbers, ends)
+    leave()
 
 
 def _import(module: str, paths: list[str]) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -27,6 +28,28 @@ GRACE_S = 2.0
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
 NAMES_ERROR = re.compile(r"(?:[\w ./-]+: )?error: |ERROR: |[\w.]*(?:Error|Exception)(?:: |$)")
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
+
+
+@dataclass
+class Noting:
+    """The folder in which processes note what they run, and those that were begun meanwhile, each with its own."""
+
+    folder: Path
+    begun: dict[int, Path] = field(default_factory=dict)
+
+
+NOTES = Path(__file__).with_name("noting")
+_noting: list[Noting] = []
+
+
+@contextmanager
+def noting(folder: Path) -> Iterator[Noting]:
+    """Let every process that is started meanwhile note which functions it runs."""
+    _noting.append(Noting(folder))
+    try:
+        yield _noting[-1]
+    finally:
+        _noting.pop()
 
 
 class Stream(Model):
@@ -122,6 +145,9 @@ class Running:
         beside = Path(argv[0]).parent
         if (beside.parent / "pyvenv.cfg").is_file():  # what the environment holds comes first, as where it is activated
             marked["PATH"] = os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)])
+        if _noting:
+            paths = filter(None, [str(NOTES), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))])
+            marked |= {"GATES_NOTED": str(_noting[-1].folder), "PYTHONPATH": os.pathsep.join(paths)}
         self._child = subprocess.Popen(
             self._argv,
             cwd=cwd,
@@ -133,6 +159,8 @@ class Running:
             pass_fds=pass_fds,
         )
         self.pid = self._child.pid
+        if _noting:
+            _noting[-1].begun[self.pid] = cwd
         pipes = ((self._child.stdout, "stdout"), (self._child.stderr, "stderr"))
         self._streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
 

@@ -31,6 +31,7 @@ class Seen(Model):
 class Probes(Evidence, Generic[P, S]):
     """What was seen of each callable that a task names under `key`, in their order."""
 
+    noted: ClassVar[bool] = True
     key: ClassVar[str]
     method: ClassVar[str]
     at_once: ClassVar[bool] = False  # where no time is measured

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from gates.check import Evidence
 from gates.child import process
@@ -49,6 +49,7 @@ Take = Callable[[MeasurementRun], MeasurementRun]  # what takes a measurement, w
 class Measurements(Evidence):
     """Every measurement that a criterion asks for."""
 
+    noted: ClassVar[bool] = True
     runs: tuple[MeasurementRun, ...]
 
     @classmethod

@@ -128,8 +128,10 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def end(self) -> None:
-        """End all processes."""
+    def end(self, patience_s: float = 0.0) -> None:
+        """End all processes; what has nothing left to do may take a moment."""
+        if patience_s and self._running is not None:
+            self._running.wait(patience_s)
         self._stack.close()
         self._commands = None
 

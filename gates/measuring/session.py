@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.measuring import machine
-from gates.measuring.bench import START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
+from gates.measuring.bench import GONE_S, START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
 from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
 from gates.measuring.machine import Gpu
 from gates.measuring.samples import Device, Hello, Ran, Samples
@@ -261,7 +261,7 @@ class Session:
             self._gpu = machine.gpu(len(running.workers))
         collected = {name: running.workers[name].collect(timeout_s=self._patience) for name in self._plan.names}
         ended = {name: worker.stop() for name, worker in running.workers.items()}
-        self._bench.end()
+        self._bench.end(GONE_S if all(ended.values()) else 0.0)
         self._got.take_memory(collected, ended)
         self._running = _Running(running.number, 0)
 

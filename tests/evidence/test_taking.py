@@ -10,8 +10,9 @@ import pytest
 from building import QUICK, a_context, a_task, written
 
 from gates.check import Earlier, EvidenceSet
+from gates.code.units import Units
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.lines.traced import FOLDER, Units, taking
+from gates.evidence.lines.traced import FOLDER, taking
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location

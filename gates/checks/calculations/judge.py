@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from pydantic import JsonValue
 
@@ -73,6 +73,7 @@ class CallRun(Model):
 class Calculations(Evidence):
     """All calls that a task's calculations and edge cases ask for."""
 
+    noted: ClassVar[bool] = True
     calls: tuple[CallRun, ...]
 
     def call(self, call_id: str) -> CallRun | None:

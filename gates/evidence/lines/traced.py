@@ -6,7 +6,6 @@ what changed ran outside of tests, in the setup of a wider fixture, where a modu
 a function that keeps its results (`functools.cache`), any test may rest on it, and all are run.
 """
 
-import ast
 import os
 import re
 import sqlite3
@@ -20,7 +19,7 @@ from typing import Self
 from pydantic import Field
 
 from gates.check import Earlier
-from gates.code.meanings import Function
+from gates.code.units import Units, lines_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import TestRecord
@@ -137,51 +136,6 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Units:
-    """The functions of a file that lie in no other function, and its outline: all the rest of it, and its nodes."""
-
-    functions: tuple[Function, ...]
-    outline: str
-    nodes: tuple[ast.AST, ...]
-
-    @classmethod
-    def of(cls, source: bytes) -> "Units":
-        """Read a file; raise `SyntaxError` or `ValueError` where that is no Python."""
-        whole, bare = ast.parse(source), ast.parse(source)
-        for function in [*_functions(bare)]:
-            function.body = []
-        return cls(tuple(_functions(whole)), ast.dump(bare), tuple(ast.walk(bare)))
-
-    def changed(self, other: "Units") -> list[Function] | None:
-        """Return the functions whose bodies another text of the file has otherwise; nothing where more changed."""
-        if self.outline != other.outline:
-            return None
-        pairs = zip(self.functions, other.functions, strict=True)
-        return [node for node, theirs in pairs if ast.dump(node) != ast.dump(theirs)]
-
-    def moved(self, other: "Units") -> dict[int, int]:
-        """Return for each line of what is the same in another text the line where that has it."""
-        if self.outline != other.outline:
-            return {}
-        pairs = [*zip(self.nodes, other.nodes, strict=True)]
-        for node, theirs in zip(self.functions, other.functions, strict=True):
-            if ast.dump(node) == ast.dump(theirs):
-                pairs += zip(ast.walk(node), ast.walk(theirs), strict=True)
-        places = ((a, b) for a, b in pairs if isinstance(a, ast.stmt | ast.expr) and isinstance(b, ast.stmt | ast.expr))
-        return {a.lineno: b.lineno for a, b in places}
-
-
-def lines_of(function: Function) -> range:
-    """Return the lines of a function's body."""
-    return range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1)
-
-
-def _functions(node: ast.AST) -> Iterator[Function]:
-    for inner in ast.iter_child_nodes(node):
-        yield from [inner] if isinstance(inner, Function) else _functions(inner)
-
-
-@dataclass(frozen=True)
 class Taking:
     """The tests that are taken of an earlier run, at `at`, what that traced, and what changed, then and now."""
 
@@ -245,8 +199,7 @@ def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context:
     """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open."""
     known = {test.id: test for test in tests}
     try:
-        units = {path: (Units.of(old), Units.of(new)) for path, (old, new) in earlier.changed.items()}
-        took = Taking(known, earlier.at, Traced.read(folder), units)
+        took = Taking(known, earlier.at, Traced.read(folder), earlier.units)
         again = {*took.again(earlier.sources, context)}
     except (EvidenceUnavailable, _AnyTest, SyntaxError, ValueError, RecursionError):
         return None

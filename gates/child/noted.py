@@ -1,0 +1,60 @@
+"""What processes noted of themselves: the project's functions that they did not run, and what leaves that in doubt."""
+
+import ast
+import os
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field
+
+from gates.child.process import Noting
+from gates.code.units import Units
+from gates.model import Model
+
+
+class Noted(Model):
+    """What some processes rest on of Python files, by path: in `doubt` on any.
+
+    `idle` are for each file that they imported the functions that none of them ran, `read` the files that were read as
+    text. `raw` are the raw files of the evidence that they are of.
+    """
+
+    doubt: str = ""
+    idle: dict[str, tuple[str, ...]] = Field(default={})
+    read: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, noting: Noting, root: Path) -> Self:
+        """Read the notes of processes, and of what these started; what ran in a copy speaks of the root's files."""
+        homes = {os.path.realpath(folder) for folder in noting.begun.values()}
+
+        def home(name: str) -> str:
+            path = Path(os.path.realpath(name))
+            copy = next((each for each in homes if path.is_relative_to(each)), None)
+            return os.path.realpath(root / path.relative_to(copy)) if copy else str(path)
+
+        doubts, idle, read, awaited = list[str](), dict[str, set[str]](), set[str](), len(noting.begun)
+        pids = set[str]()
+        for path in sorted(noting.folder.iterdir()):
+            lines = [ast.literal_eval(line) for line in path.read_text(encoding="ascii").splitlines()]
+            words = [word for word, _ in lines]
+            awaited += words.count("started") - words.count("begun")
+            pids |= {str(what) for word, what in lines if word == "begun"}
+            doubts += [str(what) for word, what in lines if word == "doubt"]
+            doubts += [] if "end" in words else ["a process was not seen to end"]
+            read |= {home(what) for word, what in lines if word == "read"}
+            for file, *names in (what for word, what in lines if word == "idle"):
+                idle[home(file)] = idle.get(home(file), {*names}) & {*names}
+        if awaited > 0 or not pids >= {*map(str, noting.begun)}:
+            doubts.append("a process told nothing of what it ran")
+        found = {file: tuple(sorted(names)) for file, names in idle.items()}
+        return cls(doubt=next(iter(doubts), ""), idle=found, read=tuple(sorted(read)))
+
+    def rests_on(self, path: str, before: Units, now: Units) -> bool:
+        """Return whether what changed in a file may be what a process ran or read."""
+        if self.doubt or path in self.read:
+            return True
+        changed = before.changed(now)
+        names = {before.functions[each] for each in changed or ()}
+        return path in self.idle and (changed is None or not names <= {*self.idle[path]})
