@@ -18,6 +18,14 @@ TASK = """id: T1
 title: Prices
 implementation: [shop]
 tests: [tests]
+entry_points:
+  - {run: [python, -m, shop], criteria: [AC1]}
+  - {run: [python, -c, "from shop import basket; assert [*basket.doubled([1])] == [2]"]}
+  - {run: [python, start.py]}
+calculations:
+  - {call: "shop.basket:total", criteria: [AC2], table: [{args: [[100, 200]], expected: 360}]}
+leaks:
+  - {call: "shop.basket:first", args: [[1, 2]], epochs: 20}
 criteria:
   - {id: AC1, text: A price has its tax, code: [{symbol: "shop.price:gross"}], tests: [tests/test_price.py]}
   - {id: AC2, text: A basket is summed, code: [{symbol: "shop.basket:total"}], tests: [tests/test_basket.py]}
@@ -41,6 +49,23 @@ def largest(nets):
 
 def first(nets):
     return nets[0]
+
+
+def doubled(nets):
+    for net in nets:
+        yield 2 * net
+"""
+MAIN = """from shop.basket import first
+from shop.price import gross
+
+assert first([3, 4]) == 3
+print(gross(100))
+"""
+START = """import subprocess
+import sys
+
+CODE = "from shop.basket import largest; assert largest([3, 4]) == 4"
+subprocess.run([sys.executable, "-c", CODE], check=True)
 """
 TEST_PRICE = """import os
 
@@ -78,6 +103,8 @@ FILES = {
     ".gitignore": "reports/\n.gates/\n__pycache__/\nlimits.txt\n",
     "tasks/T1.yaml": TASK,
     "shop/__init__.py": "",
+    "shop/__main__.py": MAIN,
+    "start.py": START,
     "shop/price.py": PRICE,
     "shop/basket.py": BASKET,
     "tests/test_price.py": TEST_PRICE,
@@ -90,6 +117,8 @@ SWAPS = {  # one of the texts stands in the file, the first at the beginning
     "code": ("shop/price.py", "RATE = 20", "RATE = 19", "RATE = 20  # percent"),
     "a comment": ("shop/basket.py", "return sum", "return  sum", "# the sum\n    return sum"),
     "a body": ("shop/basket.py", "return nets[0]", "return nets[-1]", "return [*nets][0]"),
+    "a program's body": ("shop/basket.py", "return max(", "return min(", "return (lambda *a, **b: max(*a, **b))("),
+    "a generator": ("shop/basket.py", "yield 2 * net", "yield 3 * net", "yield net + net"),
     "another body": ("shop/price.py", "return net *", "return 1 + net *", "return (100 + RATE) * net // 100 + 0 *"),
     "a test": ("tests/test_price.py", "== 120", "== 121"),
     "ignored data": ("limits.txt", "400", "300", "none"),
@@ -137,9 +166,14 @@ def judged(project: Path, env: dict[str, str], *words: str) -> tuple[Found, str,
         raise SystemExit(f"the run ended with exit code {done.returncode}: {done.stderr}")
     # of BL023, which has a time to try mutants in, the lines may be others
     everything = (f for gate in report["gates"] for f in gate["findings"] if f["rule"] != "BL023")
-    findings = sorted((f["rule"], f["outcome"], f["criterion"] or "", f["message"]) for f in everything)
+    findings = sorted((f["rule"], f["outcome"], f["criterion"] or "", said(f)) for f in everything)
     statuses = [criterion["status"] for criterion in report["criteria"]]
     return (report["verdict"]["exit_code"], statuses, findings), report["taken"], time.monotonic() - begun
+
+
+def said(finding: dict[str, str]) -> str:
+    """Return what a finding says, but for the numbers of memory, which are others each time."""
+    return finding["message"].partition(": what Python holds by")[0]
 
 
 def main() -> int:
@@ -149,7 +183,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     choose, env = random.Random(asked.seed), {**os.environ, "CI": "", "SHOP": "open"}  # noqa: S311  # no secret
-    differed, seconds, took = 0, dict.fromkeys(("taken", "tests taken", "anew"), 0.0), Counter[str]()
+    differed, seconds, took = 0, dict.fromkeys(("taken", "in part", "anew"), 0.0), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         for name, text in FILES.items():
@@ -163,7 +197,7 @@ def main() -> int:
             edit(name, project, env, choose)
             kept, taken, kept_s = judged(project, env)
             fresh, _, fresh_s = judged(project, env, "--fresh")
-            kind = "tests taken" if "tests of" in taken else "taken" if taken else "anew"
+            kind = "in part" if " of " in taken.partition("of the run")[0] else "taken" if taken else "anew"
             seconds[kind] += kept_s
             took[kind] += 1
             differed += kept != fresh
