@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
@@ -25,6 +25,7 @@ from gates.task.task import Criterion, Task
 from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
+M = TypeVar("M", bound=Model)
 
 
 class Evidence(Model):
@@ -63,7 +64,7 @@ class Earlier:
     at: str
     sources: Mapping[str, bytes]
     changed: Mapping[str, tuple[bytes, bytes]]
-    noted: "Mapping[type[Evidence], Noted]" = field(default_factory=dict)
+    noted: Mapping[str, Noted] = field(default_factory=dict)
     whole: bool = False
 
     @cached_property
@@ -71,20 +72,21 @@ class Earlier:
         """Return the functions of what changed, then and now; raise `SyntaxError` or `ValueError` for no Python."""
         return {path: (Units.of(old), Units.of(new)) for path, (old, new) in self.changed.items()}
 
-    def held(self, kind: "type[Evidence]", context: Context) -> "Evidence | None":
-        """Return the evidence of a kind if its processes ran nothing of what changed, and it tells of no moved line."""
-        piece, noted = self.seen.present.get(kind), self.noted.get(kind)
-        if piece is None or noted is None or self.whole:
-            return None
-        text = piece.model_dump_json()
+    def holds(self, name: str, seen: Model, context: Context) -> bool:
+        """Return whether what was seen rests on nothing that changed, and names no line that moved."""
+        noted, text = self.noted.get(name), seen.model_dump_json()
         with suppress(SyntaxError, ValueError, RecursionError):
             for path, (before, now) in self.units.items():
                 lines = before.moved(now)
                 stay = lines and all(line == there for line, there in lines.items())
-                if noted.rests_on(path, before, now) or (context.shown(Path(path)) in text and not stay):
-                    return None
-            return piece
-        return None
+                if (
+                    noted is None
+                    or noted.rests_on(path, before, now)
+                    or (context.shown(Path(path)) in text and not stay)
+                ):
+                    return False
+            return noted is not None
+        return False
 
 
 @dataclass
@@ -95,7 +97,7 @@ class EvidenceSet:
     why: str = "it was not collected"
     missing: dict[type[Evidence], str] = field(default_factory=dict)
     earlier: Earlier | None = None
-    noted: dict[type[Evidence], Noted] = field(default_factory=dict)
+    noted: dict[str, Noted] = field(default_factory=dict)
 
     def get(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind, or `None`; the type makes the caller handle its absence."""
@@ -114,34 +116,34 @@ class EvidenceSet:
         if kind in self:
             return
         stop_if_interrupted()
-        if kind.noted and self._take(kind, context):
-            return
         try:
             if kind.noted:
-                self._note(kind, task, context)
+                before, make = self.before(kind), partial(kind.derive, task, context, self)
+                self.present[kind] = self.taken_or(kind.__name__, before, lambda: writable(make()), context)
             else:
                 self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
 
-    def _note(self, kind: type[Evidence], task: Task, context: Context) -> None:
-        """Collect a kind, with what its processes note of themselves and the raw files that it leaves."""
-        before = {*context.evidence.rglob("*")}
-        with guarded_folder() as folder, noting(folder) as notes:
-            self.present[kind] = writable(kind.derive(task, context, self))
-            raw = (path for path in {*context.evidence.rglob("*")} - before if path.is_file())
-            names = tuple(sorted(path.relative_to(context.evidence).as_posix() for path in raw))
-            self.noted[kind] = Noted.of(notes, context.root).model_copy(update={"raw": names})
+    def before(self, kind: type[E]) -> E | None:
+        """Return the evidence of a kind that an earlier run left, whether it holds or not."""
+        return self.earlier.seen.get(kind) if self.earlier else None
 
-    def _take(self, kind: type[Evidence], context: Context) -> bool:
-        """Take a kind of an earlier run, with its raw files, if it holds."""
-        if self.earlier is None or (piece := self.earlier.held(kind, context)) is None:
-            return False
-        self.present[kind], self.noted[kind] = piece, self.earlier.noted[kind]
-        for name in self.noted[kind].raw:
-            (context.evidence / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(self.earlier.raw / name, context.evidence / name)
-        return True
+    def taken_or(self, name: str, before: M | None, make: Callable[[], M], context: Context) -> M:
+        """Return what an earlier run saw, with its raw files, if it holds; else make it, and keep what is noted."""
+        if self.earlier and before is not None and self.earlier.holds(name, before, context):
+            self.noted[name] = self.earlier.noted[name]
+            for raw in self.noted[name].raw:
+                (context.evidence / raw).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.earlier.raw / raw, context.evidence / raw)
+            return before
+        there = {*context.evidence.rglob("*")}
+        with guarded_folder() as folder, noting(folder) as notes:
+            made = make()
+            new = (path for path in {*context.evidence.rglob("*")} - there if path.is_file())
+            names = tuple(sorted(path.relative_to(context.evidence).as_posix() for path in new))
+            self.noted[name] = Noted.of(notes, context.root).model_copy(update={"raw": names})
+        return made
 
 
 class RunDate(Evidence):
@@ -197,9 +199,6 @@ class Check:
 def discover() -> tuple[Check, ...]:
     """Return the check of each folder and file in `gates/checks/`, in the order of their places."""
     return tuple(sorted(registry.values("gates.checks", Check), key=lambda check: (check.order, check.name)))
-
-
-M = TypeVar("M", bound=Model)
 
 
 def writable(piece: M) -> M:

@@ -129,7 +129,7 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
                 told = json.loads((folder / NOTED).read_text(encoding="utf-8"))
-                noted = {kinds[kind]: Noted.model_validate(notes) for kind, notes in told.items()}
+                noted = {each: Noted.model_validate(notes) for each, notes in told.items()}
                 return Earlier(seen, folder / "raw", at, sources, pairs, noted, whole=not differs)
     return None
 
@@ -150,7 +150,7 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             facts = {"at": report.started_at, "around": state.around, "files": state.files}
             (draft / STATE).write_text(json.dumps(facts), encoding="utf-8")
             (draft / SOURCES).write_text(json.dumps(sources), encoding="utf-8")
-            notes = {kind.__name__: noted.model_dump() for kind, noted in evidence.noted.items()}
+            notes = {name: noted.model_dump() for name, noted in evidence.noted.items()}
             (draft / NOTED).write_text(json.dumps(notes), encoding="utf-8")
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
-from gates.check import Evidence
+from gates.check import Evidence, EvidenceSet
 from gates.child import process
 from gates.child.process import ProcessRun
 from gates.code.syntax import Unparsed, parse
@@ -49,22 +49,27 @@ Take = Callable[[MeasurementRun], MeasurementRun]  # what takes a measurement, w
 class Measurements(Evidence):
     """Every measurement that a criterion asks for."""
 
-    noted: ClassVar[bool] = True
     runs: tuple[MeasurementRun, ...]
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Take each measurement on each device that a criterion names; on none that the machine does not show."""
         asked = [(one, device) for one in task.measurements for device in asked_of(task, one)]
         if not asked:
             raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
-        runs = tuple(
-            take(task, one, device, context, folder)
-            if machine.may_have(device)
-            else MeasurementRun(id=one.id, device=device, problem=f"this machine shows no {device} device")
-            for one, device in asked
-        )
+        before = seen.before(cls)
+        known = {(run.id, run.device): run for run in before.runs} if before else {}
+
+        def taken(one: Measurement, device: str) -> MeasurementRun:
+            if not machine.may_have(device):
+                return MeasurementRun(id=one.id, device=device, problem=f"this machine shows no {device} device")
+            name, make = f"measurement {one.id} on {device}", partial(take, task, one, device, context, folder)
+            return seen.taken_or(name, known.get((one.id, device)), make, context)
+
+        runs = tuple(taken(*each) for each in asked)
+        if before and all(run is known.get((run.id, run.device)) or not machine.may_have(run.device) for run in runs):
+            return before
         commands = tuple(run.recorded(f"measurement {run.id}", command(task, run.id, run.device)) for run in runs)
         return cls(how="benchmarks that wrote their raw samples", commands=commands, runs=runs)
 

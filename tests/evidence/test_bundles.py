@@ -9,6 +9,7 @@ import pytest
 from building import a_context, a_criterion, a_measure, a_process, samples, written
 from bundling import a_bundle, a_bundled_run, a_cuda_task, put
 
+from gates.check import EvidenceSet
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, bind
@@ -150,8 +151,8 @@ def test_without_bundles_there_is_no_evidence_of_them(context: Context) -> None:
 
 def test_device_that_is_not_here_is_not_tried(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "may_have", lambda device: device == "cpu")
-    (run,) = Measurements.collect(a_cuda_task(), context).runs
+    (run,) = Measurements.derive(a_cuda_task(), context, EvidenceSet()).runs
     assert (run.problem, run.process, run.samples) == ("this machine shows no cuda device", None, None)
     monkeypatch.setattr(machine, "may_have", lambda _device: True)
-    (run,) = Measurements.collect(a_cuda_task(bundles=("a.json",)), context).runs
+    (run,) = Measurements.derive(a_cuda_task(bundles=("a.json",)), context, EvidenceSet()).runs
     assert run.process is not None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from building import a_context, a_criterion, a_measure, a_task, evidence, raw_samples, written
 
+from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
@@ -31,7 +32,7 @@ def runs(
     files = {"bench.py": BENCH.replace("DEVICE", device), "samples.json": json.dumps(raw_samples())}
     root = written(tmp_path / "project", files)
     task = a_task(criteria=[a_criterion(measures=list(measures))], **changes)
-    return Measurements.collect(task, a_context(root)).runs
+    return Measurements.derive(task, a_context(root), EvidenceSet()).runs
 
 
 def test_each_device_that_is_asked_for_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +122,7 @@ def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
     (root / "times.json").write_text(json.dumps(columns), encoding="utf-8")
     measurements = [{"id": "bench", "run": ["python", "repeated.py", "{out}"]}]
     asking = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=measurements, **task)
-    seen = Measurements.collect(asking, a_context(root))
+    seen = Measurements.derive(asking, a_context(root), EvidenceSet())
     (finding,) = GATE.judge(asking, evidence(seen))
     return finding.outcome, finding.message, len(seen.runs[0].earlier)
 

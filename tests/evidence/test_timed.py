@@ -1,6 +1,7 @@
 """Measurements that the gate times, run for real in little projects."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from arming import STEPS
 from building import a_context, a_criterion, a_measure, a_project, a_task, refused, result, written
 from building import gates as command
 
+from gates.check import Earlier, EvidenceSet
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine, session
 from gates.measuring.taken import MeasurementRun
@@ -29,7 +31,7 @@ def run_of(
         implementation=["steps.py"], criteria=[a_criterion(measures=list(measures or (a_measure(),)))],
         measurements=[{"id": "bench", **how}],
     )  # fmt: skip
-    (run,) = Measurements.collect(task, a_context(root)).runs
+    (run,) = Measurements.derive(task, a_context(root), EvidenceSet()).runs
     return run
 
 
@@ -49,11 +51,31 @@ def test_attempts_of_the_same_code_add_up_whatever_is_asked_and_those_of_other_c
     task = a_task(implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure(at_least=1.4)])],
                   measurements=[{"id": "bench", **asked, "budget_s": 31, "clock": "cpu"}])  # fmt: skip
     context = a_context(root.rename(tmp_path / "again"))
-    (second,) = Measurements.collect(task, context).runs
+    (second,) = Measurements.derive(task, context, EvidenceSet()).runs
     assert [attempt.pairs for attempt in second.earlier] == [6]
     (context.root / "steps.py").write_text(STEPS + "\nANOTHER = 1\n")
-    (third,) = Measurements.collect(task, context).runs
+    (third,) = Measurements.derive(task, context, EvidenceSet()).runs
     assert third.earlier == ()
+
+
+def test_after_an_edit_only_the_measurements_that_ran_it_are_taken_anew(tmp_path: Path) -> None:
+    more = "def other(n):\n    return lambda: sum(range(n))\n"
+    root = written(tmp_path / "project", {"steps.py": STEPS + more})
+    how: dict[str, Any] = {"restarts": 1, "pairs": 6, "clock": "cpu"}
+    arms = {"old": {"call": "steps:other", "args": [12000]}, "new": {"call": "steps:other", "args": [4000]}}
+    task = a_task(
+        implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure(), a_measure(**{"from": "b"})])],
+        measurements=[{"id": "bench", "arms": ARMS, **how}, {"id": "b", "arms": arms, **how}],
+    )  # fmt: skip
+    context, seen = a_context(root), EvidenceSet()
+    first = Measurements.derive(task, context, seen)
+    old, new = ((STEPS + more.replace("sum(", text)).encode() for text in ("sum(", "max("))
+    changed = {str(root / "steps.py"): (old, new)}
+    earlier = Earlier(EvidenceSet({Measurements: first}), context.evidence, "", {}, changed, seen.noted)
+    (context.root / "steps.py").write_bytes(new)
+    again = Measurements.derive(task, replace(context, evidence=tmp_path / "raw"), EvidenceSet(earlier=earlier))
+    assert [new is old for new, old in zip(again.runs, first.runs, strict=True)] == [True, False]
+    assert (tmp_path / "raw" / str(again.runs[0].raw)).is_file()
 
 
 def test_what_an_attempt_missed_stands_in_the_ledger(tmp_path: Path) -> None:
