@@ -35,6 +35,7 @@ GENERATES = 0x2A0  # flags of generators and coroutines: a call that only makes 
 WARMUP, FRESH = 52, -8  # where CPython 3.11 counts the runs of a code object, and what it holds before the first
 TOOL = 4
 IMPORTING = "<frozen importlib._bootstrap_external>"
+SHOWING = ("traceback.py", "warnings.py")
 
 
 class Notes:
@@ -80,7 +81,7 @@ class Notes:
                 self._modules.append(code)
         elif event == "open":
             path = args[0]
-            if isinstance(path, str) and path.endswith(".py") and _is_own(path) and not (self.ours or _imports()):
+            if isinstance(path, str) and path.endswith(".py") and _is_own(path) and not (self.ours or _in_passing()):
                 self._note("read", os.path.abspath(path))  # noqa: PTH100
         elif event in STARTS:
             name = os.path.basename(str(args[0]).partition(" ")[0])  # noqa: PTH119
@@ -138,10 +139,16 @@ def _is_own(path: str) -> bool:
     return not (path.startswith(("<", LIBRARY)) or "-packages" in path)
 
 
-def _imports() -> bool:
-    """Return whether what is heard of was called by the import system."""
-    caller = sys._getframe().f_back.f_back  # type: ignore[union-attr]  # noqa: SLF001  # the hook is there
-    return caller is not None and caller.f_code.co_filename == IMPORTING
+def _in_passing() -> bool:
+    """Return whether a file is opened to import it, or to show a line of it in a message."""
+    frame = sys._getframe(1).f_back  # noqa: SLF001  # what called the hook
+    if frame is not None and frame.f_code.co_filename == IMPORTING:
+        return True
+    while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
+        if frame.f_code.co_filename.endswith(SHOWING) or frame.f_code.co_name == "getframeinfo":
+            return True
+        frame = frame.f_back
+    return False
 
 
 LIBRARY = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120
