@@ -77,13 +77,9 @@ class Earlier:
         noted, text = self.noted.get(name), seen.model_dump_json()
         with suppress(SyntaxError, ValueError, RecursionError):
             for path, (before, now) in self.units.items():
-                lines = before.moved(now)
+                lines, shown = before.moved(now), context.shown(Path(path))
                 stay = lines and all(line == there for line, there in lines.items())
-                if (
-                    noted is None
-                    or noted.rests_on(path, before, now)
-                    or (context.shown(Path(path)) in text and not stay)
-                ):
+                if noted is None or noted.rests_on(shown, before, now) or (shown in text and not stay):
                     return False
             return noted is not None
         return False
@@ -141,8 +137,7 @@ class EvidenceSet:
         with guarded_folder() as folder, noting(folder) as notes:
             made = make()
             new = (path for path in {*context.evidence.rglob("*")} - there if path.is_file())
-            names = tuple(sorted(path.relative_to(context.evidence).as_posix() for path in new))
-            self.noted[name] = Noted.of(notes, context.root).model_copy(update={"raw": names})
+            self.noted[name] = Noted.of(notes, [path.relative_to(context.evidence).as_posix() for path in new])
         return made
 
 

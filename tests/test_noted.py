@@ -27,14 +27,14 @@ def noted(root: Path, *argv: str, cwd: Path | None = None) -> Noted:
     notes.mkdir()
     with process.noting(notes) as noting:
         process.run([*argv], cwd=cwd or root, timeout_s=60, log=notes.with_name("log"))
-    return Noted.of(noting, root)
+    return Noted.of(noting, [])
 
 
 def rests(told: Noted, root: Path, old: str, new: str) -> bool:
     """Return whether the processes rest on a change of the module."""
     before, now = MODULE.encode(), MODULE.replace(old, new, 1).encode()
     assert before != now
-    return told.rests_on(str(root / "mod.py"), Units.of(before), Units.of(now))
+    return told.rests_on("mod.py", Units.of(before), Units.of(now))
 
 
 def test_a_process_rests_on_what_it_ran_and_on_nothing_else(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_process_rests_on_what_it_ran_and_on_nothing_else(tmp_path: Path) -> N
     changes = {"return [lambda: 1]": "return [lambda: 2]", "return 2": "return 3", "return 4": "return 5"}
     assert [rests(told, root, *change) for change in changes.items()] == [True, False, False]
     assert rests(told, root, "class Thing", "class Other")
-    assert not told.rests_on(str(root / "no.py"), Units.of(b"A = 1"), Units.of(b"A = 2"))
+    assert not told.rests_on("no.py", Units.of(b"A = 1"), Units.of(b"A = 2"))
 
 
 def test_what_runs_in_a_copy_rests_on_the_project(tmp_path: Path) -> None:

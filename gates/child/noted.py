@@ -2,7 +2,7 @@
 
 import ast
 import os
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Self
 
 from pydantic import Field
@@ -25,36 +25,34 @@ class Noted(Model):
     raw: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, noting: Noting, root: Path) -> Self:
-        """Read the notes of processes, and of what these started; what ran in a copy speaks of the root's files."""
-        homes = {os.path.realpath(folder) for folder in noting.begun.values()}
-
-        def home(name: str) -> str:
-            path = Path(os.path.realpath(name))
-            copy = next((each for each in homes if path.is_relative_to(each)), None)
-            return os.path.realpath(root / path.relative_to(copy)) if copy else str(path)
-
+    def of(cls, noting: Noting, raw: Iterable[str]) -> Self:
+        """Read the notes of processes, and of what these started."""
         doubts, idle, read, awaited = list[str](), dict[str, set[str]](), set[str](), len(noting.begun)
-        pids = set[str]()
+        pids = set[int]()
         for path in sorted(noting.folder.iterdir()):
             lines = [ast.literal_eval(line) for line in path.read_text(encoding="ascii").splitlines()]
             words = [word for word, _ in lines]
             awaited += words.count("started") - words.count("begun")
-            pids |= {str(what) for word, what in lines if word == "begun"}
+            pids |= {what for word, what in lines if word == "begun"}
             doubts += [str(what) for word, what in lines if word == "doubt"]
             doubts += [] if "end" in words else ["a process was not seen to end"]
-            read |= {home(what) for word, what in lines if word == "read"}
+            read |= {os.path.realpath(what) for word, what in lines if word == "read"}
             for file, *names in (what for word, what in lines if word == "idle"):
-                idle[home(file)] = idle.get(home(file), {*names}) & {*names}
-        if awaited > 0 or not pids >= {*map(str, noting.begun)}:
+                real = os.path.realpath(file)
+                idle[real] = idle.get(real, {*names}) & {*names}
+        if awaited > 0 or not pids >= {*noting.begun}:
             doubts.append("a process told nothing of what it ran")
         found = {file: tuple(sorted(names)) for file, names in idle.items()}
-        return cls(doubt=next(iter(doubts), ""), idle=found, read=tuple(sorted(read)))
+        return cls(doubt=next(iter(doubts), ""), idle=found, read=tuple(sorted(read)), raw=tuple(sorted(raw)))
 
     def rests_on(self, path: str, before: Units, now: Units) -> bool:
-        """Return whether what changed in a file may be what a process ran or read."""
-        if self.doubt or path in self.read:
+        """Return whether what changed in a file of the project may be what a process ran or read, in a copy, too."""
+        if self.doubt or any(_is(file, path) for file in self.read):
             return True
         changed = before.changed(now)
         names = {before.functions[each] for each in changed or ()}
-        return path in self.idle and (changed is None or not names <= {*self.idle[path]})
+        return any(changed is None or not names <= {*idle} for file, idle in self.idle.items() if _is(file, path))
+
+
+def _is(file: str, path: str) -> bool:
+    return f"/{file}".endswith(f"/{path}")

@@ -32,10 +32,10 @@ OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/m
 
 @dataclass
 class Noting:
-    """The folder in which processes note what they run, and those that were begun meanwhile, each with its own."""
+    """The folder in which processes note what they run, and those that were begun meanwhile."""
 
     folder: Path
-    begun: dict[int, Path] = field(default_factory=dict)
+    begun: list[int] = field(default_factory=list)
 
 
 NOTES = Path(__file__).with_name("noting")
@@ -160,7 +160,7 @@ class Running:
         )
         self.pid = self._child.pid
         if _noting:
-            _noting[-1].begun[self.pid] = cwd
+            _noting[-1].begun.append(self.pid)
         pipes = ((self._child.stdout, "stdout"), (self._child.stderr, "stderr"))
         self._streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
 
