@@ -2,10 +2,9 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
@@ -16,7 +15,7 @@ from gates import registry
 from gates.child.guardian import guarded_folder, stop_if_interrupted
 from gates.child.noted import Noted
 from gates.child.process import noting
-from gates.code.units import Units
+from gates.code.units import Units, whole_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
@@ -56,33 +55,32 @@ class Earlier:
     """What a run left, at `at`, of the present state (`whole`), or one with another text of some Python files only.
 
     `seen` is its lasting evidence, `raw` the folder of its raw files, `sources` the text of the files that its tests
-    could run, by their real paths, and `changed` of those that differ the text then and now.
+    could run, by their real paths, and `changed` of those that differ their functions then and now.
     """
 
     seen: "EvidenceSet"
     raw: Path
     at: str
     sources: Mapping[str, bytes]
-    changed: Mapping[str, tuple[bytes, bytes]]
+    changed: Mapping[str, tuple[Units, Units]]
     noted: Mapping[str, Noted] = field(default_factory=dict)
     whole: bool = False
-
-    @cached_property
-    def units(self) -> dict[str, tuple[Units, Units]]:
-        """Return the functions of what changed, then and now; raise `SyntaxError` or `ValueError` for no Python."""
-        return {path: (Units.of(old), Units.of(new)) for path, (old, new) in self.changed.items()}
 
     def holds(self, name: str, seen: Model, context: Context) -> bool:
         """Return whether what was seen rests on nothing that changed, and names no line that moved."""
         noted, text = self.noted.get(name), seen.model_dump_json()
-        with suppress(SyntaxError, ValueError, RecursionError):
-            for path, (before, now) in self.units.items():
-                lines, shown = before.moved(now), context.shown(Path(path))
-                stay = lines and all(line == there for line, there in lines.items())
-                if noted is None or noted.rests_on(shown, before, now) or (shown in text and not stay):
-                    return False
-            return noted is not None
-        return False
+        for path, (before, now) in self.changed.items():
+            lines, shown = before.moved(now), context.shown(Path(path))
+            stay = lines and all(line == there for line, there in lines.items())
+            if noted is None or noted.rests_on(shown, before, now) or (shown in text and not stay):
+                return False
+        return noted is not None
+
+    def rewrote(self, path: str, line: int, context: Context) -> bool:
+        """Return whether the function around a line of a file, or all that is around its functions, is another now."""
+        pairs = (pair for file, pair in self.changed.items() if context.shown(Path(file)) == path)
+        changed = [now.changed(before) for before, now in pairs]
+        return any(each is None or any(line in whole_of(function) for function in each) for each in changed)
 
 
 @dataclass

@@ -28,6 +28,7 @@ from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.noted import Noted
 from gates.child.process import ProcessRun
+from gates.code.units import Units
 from gates.config import Context
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
@@ -49,7 +50,7 @@ READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
 ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
 MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, ValidationError)
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, ValidationError, SyntaxError, RecursionError)
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
@@ -123,7 +124,7 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                 lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
                 parts = (line.partition(" ") for line in lines)
                 pieces = [kinds[kind].model_validate_json(text) for kind, _, text in parts]
-                pairs = {path: (sources[path], now) for path, now in changed.items()}
+                pairs = {path: (Units.of(sources[path]), Units.of(now)) for path, now in changed.items()}
                 seen = EvidenceSet({type(piece): piece for piece in pieces})
                 if not differs:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)

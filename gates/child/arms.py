@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import as_step, called, cuda_of_project, found, import_from, leave, said, torch_of_project
+from .asking import as_step, called, cuda_of_project, end_notes, found, import_from, leave, said, torch_of_project
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -101,10 +101,12 @@ def serve(asked: Told, orders_from: int, replies_to: int) -> None:
                 atexit._run_exitfuncs()  # noqa: SLF001  # no more is owed: to take torch apart takes a second
                 leave()
             say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
-    except BaseException as error:  # whatever stops it is told, and then it stops
+    except BaseException as error:  # noqa: BLE001  # whatever stops it is told, and then it stops
         traceback.print_exc()
+        end_notes()  # before anybody who hears of it ends this process
         say({"error": said(error, 500)})
-        raise SystemExit(1) from error
+        atexit._run_exitfuncs()  # noqa: SLF001
+        leave(1)
 
 
 class Worker:

@@ -298,6 +298,12 @@ def _notes() -> Any:  # noqa: ANN401  # none where nobody wants them
     return getattr(sys.modules.get("gates_noting"), "notes", None)
 
 
+def end_notes() -> None:
+    """Note that this process, and all that it ran, has come to its end."""
+    if notes := _notes():
+        notes.end()
+
+
 @contextmanager
 def unnoted() -> Iterator[None]:
     """Let what we read ourselves be nothing that the project rests on."""
@@ -315,6 +321,5 @@ def leave(code: int = 0) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # the project closed it
             stream.flush()
-    if notes := _notes():
-        notes.end()
+    end_notes()
     os._exit(code)

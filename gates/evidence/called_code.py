@@ -27,6 +27,7 @@ from gates.task.task import Criterion, Measure, Task
 from gates.task.types import Command
 
 Functions = Mapping[Text, Iterable[Function]]
+Code = tuple[Functions, str]  # of a criterion, and why calls of it may be unseen
 CALLED, BEFORE, STEPPING = "called", "before", "stepping"  # files: the code was called, before the steps; they began
 REFUSED_LATER = f"__import__('os').path.exists({{!r}}) and (_ for _ in ()).throw({REFUSED.removeprefix('raise ')})"
 STEPS = 8  # of an arm: what is called but now and then is called in one of so many
@@ -112,6 +113,7 @@ def _took_steps(one: Standing, task: Task, copy: Context, env: dict[str, str], m
             took_s += worker.run(1, discard=0, timeout_s=limit_s).wall_s
             if (marks / CALLED).exists() or took_s > LONG_S:
                 break
+        worker.stop()
     return took_s
 
 
@@ -143,6 +145,9 @@ class CommandCall(Model):
         return self.called and self.ended_well
 
 
+Asked = tuple[Criterion, Standing]
+
+
 class CalledCode(Evidence):
     """The commands of measurements and entry points that stand for criteria which are traced to code."""
 
@@ -160,6 +165,14 @@ class CalledCode(Evidence):
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
 
+        earlier, files = seen.earlier, [each for functions, _ in code.values() for each in functions.items()]
+        own = ((file.path, function.lineno) for file, functions in files for function in functions)
+        same = earlier and not any(earlier.rewrote(*each, context) for each in own)
+        make = partial(cls._tried, asked, code, task, context)
+        return seen.taken_or(cls.__name__, seen.before(cls) if same else None, make, context)
+
+    @classmethod
+    def _tried(cls, asked: Sequence[Asked], code: Mapping[str, Code], task: Task, context: Context) -> Self:
         with benched(task, context, len(asked), most=len(asked)) as copies:
             told = process.side_by_side(lambda pair: _tried(*pair, *code[pair[0].id], task, copies), asked)
         how = "each command, run in a copy in which the code of its criterion raises"
@@ -195,7 +208,7 @@ def _tried(
     return call, CommandRecord(purpose=purpose, argv=one.command, ended=ended, duration_s=took_s)
 
 
-def _functions(criterion: Criterion, tree: SourceTree, text_of: Callable[[str], Text]) -> tuple[Functions, str]:
+def _functions(criterion: Criterion, tree: SourceTree, text_of: Callable[[str], Text]) -> Code:
     """Return the functions of a criterion by file, none where other code is bound, and why calls may be unseen."""
     found, unseen = defaultdict[Text, dict[Function, None]](dict), ""
     for binding in criterion.code:

@@ -126,7 +126,7 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        self.end(0.0 if self._commands else ENDED_S)
 
     def end(self, patience_s: float = 0.0) -> None:
         """End all processes; what has nothing left to do may take a moment."""

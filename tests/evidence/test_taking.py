@@ -159,7 +159,7 @@ class Project:
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))
         try:
-            changed = {real: (sources[real], file.read_bytes())}
+            changed = {real: (Units.of(sources[real]), Units.of(file.read_bytes()))}
             yield Earlier(self.seen, self.raw, "2026-01-01T00:00:00Z", sources, changed)
         finally:
             file.write_bytes(sources[real])

@@ -11,6 +11,7 @@ from building import a_context, a_criterion, a_measure, a_project, a_task, refus
 from building import gates as command
 
 from gates.check import Earlier, EvidenceSet
+from gates.code.units import Units
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine, session
 from gates.measuring.taken import MeasurementRun
@@ -70,7 +71,7 @@ def test_after_an_edit_only_the_measurements_that_ran_it_are_taken_anew(tmp_path
     context, seen = a_context(root), EvidenceSet()
     first = Measurements.derive(task, context, seen)
     old, new = ((STEPS + more.replace("sum(", text)).encode() for text in ("sum(", "max("))
-    changed = {str(root / "steps.py"): (old, new)}
+    changed = {str(root / "steps.py"): (Units.of(old), Units.of(new))}
     earlier = Earlier(EvidenceSet({Measurements: first}), context.evidence, "", {}, changed, seen.noted)
     (context.root / "steps.py").write_bytes(new)
     again = Measurements.derive(task, replace(context, evidence=tmp_path / "raw"), EvidenceSet(earlier=earlier))

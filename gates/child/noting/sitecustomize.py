@@ -140,9 +140,9 @@ def _is_own(path: str) -> bool:
 
 
 def _in_passing() -> bool:
-    """Return whether a file is opened to import it, or to show a line of it in a message."""
-    frame = sys._getframe(1).f_back  # noqa: SLF001  # what called the hook
-    if frame is not None and frame.f_code.co_filename == IMPORTING:
+    """Return whether a file is opened to import it, to run it, or to show a line of it in a message."""
+    frame = sys._getframe(1).f_back  # noqa: SLF001  # what called the hook; nothing where the interpreter did
+    if frame is None or frame.f_code.co_filename == IMPORTING:
         return True
     while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
         if frame.f_code.co_filename.endswith(SHOWING) or frame.f_code.co_name == "getframeinfo":

@@ -199,9 +199,9 @@ def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context:
     """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open."""
     known = {test.id: test for test in tests}
     try:
-        took = Taking(known, earlier.at, Traced.read(folder), earlier.units)
+        took = Taking(known, earlier.at, Traced.read(folder), earlier.changed)
         again = {*took.again(earlier.sources, context)}
-    except (EvidenceUnavailable, _AnyTest, SyntaxError, ValueError, RecursionError):
+    except (EvidenceUnavailable, _AnyTest):
         return None
     free = {name for lines in took.traced.where.values() for names in lines.values() for name in names} - again
     standing = {name: t for name, t in known.items() if t.passed and not t.reruns and f"{TEST}{name}" in free}
