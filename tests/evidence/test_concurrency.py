@@ -57,8 +57,7 @@ def test_deadlock_is_found_with_the_line_of_each_thread(tmp_path: Path) -> None:
 
 
 def test_pause_of_the_whole_machine_is_no_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two looks 8 s pass, and nothing has changed; then all comes to its end."""
-    done, clock = threading.Event(), iter([0.0, 0.0, 8.0])
+    done, clock = threading.Event(), iter([0.0, 0.0, 8.0])  # the begin and two looks, between which nothing changed
     time = SimpleNamespace(monotonic=lambda: next(clock, 8.0), process_time=float, thread_time=float)
     monkeypatch.setattr(child, "time", time)
     monkeypatch.setattr(child.AtOnce, "_note", lambda *_, **told: pytest.fail(f"it was taken for a deadlock: {told}"))
