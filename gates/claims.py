@@ -211,7 +211,8 @@ def _totals(lines: Sequence[Line]) -> Iterator[Claim]:
                 yield from _total(i, title, rows, line)
             rows = []
         elif len(cells) > 1 and (is_row or line.form is Form.ITEM):
-            rows = [*(row for row in rows if row.form is line.form), line]
+            rows = rows if rows and rows[0].form is line.form else []
+            rows.append(line)
 
 
 def _cells(line: Line) -> list[str]:

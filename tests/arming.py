@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from building import written
+from building import PATIENCE_S, written
 
 from gates.measuring.bench import Launch, launch
 from gates.measuring.session import Plan
@@ -26,9 +26,6 @@ def work(loops=2000, says="", times=1):
 
 def naps(milliseconds):
     return lambda: time.sleep(milliseconds / 1000)
-
-def silent():
-    return lambda: None
 
 def raises():
     raise ValueError("no step today")
@@ -105,7 +102,8 @@ for line in sys.stdin:
 
 def a_folder(root: Path, **workers: str) -> Path:
     """A folder with the module `steps`, and workers that speak the protocol with a change to what they tell."""
-    pause = {"slow": "0.05"}
+    pause = {"slow": "0.05", "even": (even := "float(sys.argv[1]) * order['steps']")}
+    workers["even"] = f"told['wall_s'] = {even}"  # however long it waited for a processor
     changed = {
         f"{name}.py": WORKER.replace("CHANGE", change).replace("PAUSE", pause.get(name, "0.002"))
         for name, change in workers.items()
@@ -119,7 +117,7 @@ def started(root: Path, *, seed: int = 1, **arm: Any) -> Launch:
 
 
 def a_plan(root: Path, arms: dict[str, dict[str, Any]], segment_s: float = 0.002, **changes: Any) -> Plan:
-    """A plan of short segments."""
-    facts = {"id": "bench", "arms": arms, "budget_s": 20.0, "clock": "wall", **changes}
+    """A plan of short segments; nothing ends by its budget, unless it is given another."""
+    facts = {"id": "bench", "arms": arms, "budget_s": 1e4, "clock": "wall", **changes}
     ways = {name: (lambda seed, arm=arm: started(root, seed=seed, **arm)) for name, arm in arms.items()}
-    return Plan(Measurement.model_validate(facts), ways, 20.0, segment_s)
+    return Plan(Measurement.model_validate(facts), ways, PATIENCE_S, segment_s)

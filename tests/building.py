@@ -342,6 +342,23 @@ def awaited(look: Callable[[], T]) -> T:
     return found
 
 
+def patient(limit_s: float, look: Callable[[float], T], is_there: Callable[[T], object]) -> T:
+    """Look with a time limit that ends what hangs, and with longer ones until what comes before it had its time."""
+    while not is_there(seen := look(limit_s)) and limit_s < PATIENCE_S:
+        limit_s *= 4
+    return seen
+
+
+def growth(look: Callable[[int], object], size: int) -> float:
+    """How many times the CPU time of an eighth of a size the whole takes: 8 where both grow alike, 64 by its square."""
+    took = []
+    for each in (size // 8, size // 8, size):  # what comes first also loads what there is to load
+        before = time.process_time()
+        look(each)
+        took.append(time.process_time() - before)
+    return took[2] / took[1]
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended."""

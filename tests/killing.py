@@ -1,7 +1,6 @@
 """Kill `gates run` at a random time, and look for what it leaves behind."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -11,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from building import PATIENCE_S, clean, written
+from building import PATIENCE_S, awaited, clean, written
 
 MARK = "GATES_KILL_TEST"
-SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 SUITE = """
 import os, subprocess, sys, time
 def test_double() -> None:
@@ -22,7 +20,7 @@ def test_double() -> None:
 def test_busy() -> None:
     for own in (False, True):
         subprocess.Popen(["sleep", "600"], start_new_session=own)
-    time.sleep(3.0)
+    time.sleep(TAKES_S)
     assert True
 """
 
@@ -38,19 +36,16 @@ class Left:
     files: tuple[str, ...]
     reports: tuple[str, ...]
 
-    @property
-    def nothing(self) -> bool:
-        """Return whether nothing survived and the reports are whole."""
-        return not (self.processes or self.files or self.reports)
 
-
-def busy(project: Path) -> Path:
+def busy(project: Path, takes_s: float = 3.0) -> Path:
     """Give a project a suite that takes a moment and starts children of its own, one in a session of its own."""
-    return written(project, {"tests/test_core.py": SUITE})
+    return written(project, {"tests/test_core.py": SUITE.replace("TAKES_S", str(takes_s))})
 
 
-def killed(project: Path, scratch: Path, *, number: signal.Signals, after_s: float, name: str) -> Left:
-    """Start a run, send it a signal after some time, wait until the dust has settled, and look."""
+def killed(
+    project: Path, scratch: Path, *, number: signal.Signals, name: str, after_s: float = 0.0, until: str = ""
+) -> Left:
+    """Start a run, send it a signal after some time or when it runs some command, let the dust settle, and look."""
     temporary = scratch / name
     temporary.mkdir(parents=True)
     before = snapshot(project)
@@ -61,6 +56,7 @@ def killed(project: Path, scratch: Path, *, number: signal.Signals, after_s: flo
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     try:
+        awaited(lambda: not until or marked(mark, until))
         runner.wait(after_s)
     except subprocess.TimeoutExpired:
         runner.send_signal(number)
@@ -74,16 +70,21 @@ def killed(project: Path, scratch: Path, *, number: signal.Signals, after_s: flo
     return Left(number.name, round(after_s, 3), code, tuple(f"{p.pid}" for p in alive), files, torn(project, before))
 
 
-def marked(mark: str) -> list[psutil.Process]:
-    """Return the processes that were started, directly or not, by a run with this mark."""
+def marked(mark: str, word: str = "") -> list[psutil.Process]:
+    """Return the processes that a run with this mark started, directly or not, with a word in their command."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(MARK) == mark and word in " ".join(process.cmdline()) and not gone(process.pid):
                 found.append(process)
         except (psutil.Error, OSError):
             continue
     return found
+
+
+def gone(pid: int) -> bool:
+    """Return whether a process has ended."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def snapshot(project: Path) -> dict[str, bytes]:
@@ -100,9 +101,3 @@ def torn(project: Path, before: Mapping[str, bytes]) -> tuple[str, ...]:
     same = {name: after.get(name) for name in before} == dict(before)
     whole = {name.split("/")[1] for name in before} <= {name.split("/")[1] for name in after}
     return tuple(odd) if same or whole else (*odd, *sorted(before.keys() - after.keys()))
-
-
-def moments(count: int, longest_s: float, seed: int) -> list[tuple[signal.Signals, float]]:
-    """Return signals in turn, each with a random moment."""
-    draw = random.Random(seed)  # no secret
-    return [(SIGNALS[index % len(SIGNALS)], draw.uniform(0.05, longest_s)) for index in range(count)]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bar import committed, git
-from building import a_criterion, a_task, written
+from building import PATIENCE_S, a_criterion, a_task, written
 from taking import a_taken, some_samples
 
 from gates.checks.measures.collect import Regressions
@@ -27,7 +27,7 @@ def make_step():
     return work
 """
 FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "bench.py": BENCH, "README.md": "Squares.\n"}
-QUICK = {"id": "bench", "restarts": 1, "pairs": 8, "budget_s": 60, "clock": "cpu", "line": 16}
+QUICK = {"id": "bench", "restarts": 1, "pairs": 8, "budget_s": PATIENCE_S, "clock": "cpu", "line": 16}
 
 
 def a_regressing_task(*limits: dict[str, Any], arm: dict[str, Any] | None = None, **changes: Any) -> Task:
@@ -84,6 +84,6 @@ def two_commits(
     return folder
 
 
-def slower(times: float) -> dict[str, str]:
-    """The working file, so many times as slow."""
+def slower(times: float = 30) -> dict[str, str]:
+    """The working file, so many times as slow: by so much, if nothing is said, that no other load hides it."""
     return {"pkg/core.py": CORE.replace("12000", str(round(12000 * times)))}

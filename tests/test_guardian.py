@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 from building import PATIENCE_S, awaited
+from killing import gone
 
 from gates.child.guardian import MARK, guarded_folder
 
@@ -32,11 +32,6 @@ def guarded(then: str, temporary: Path) -> subprocess.Popen[str]:
     )
 
 
-def gone(folder: Path, pid: int) -> bool:
-    alive = psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return not alive and not folder.exists()
-
-
 def test_a_killed_process_leaves_neither_folder_nor_child(tmp_path: Path) -> None:
     process = guarded("time.sleep(600)", tmp_path)
     assert process.stdout is not None
@@ -45,7 +40,7 @@ def test_a_killed_process_leaves_neither_folder_nor_child(tmp_path: Path) -> Non
     process.send_signal(signal.SIGKILL)
     process.wait(PATIENCE_S)
     process.stdout.close()
-    assert awaited(lambda: gone(Path(folder), int(pid)))
+    assert awaited(lambda: gone(int(pid)) and not Path(folder).exists())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -54,7 +49,7 @@ def test_a_process_that_ends_by_itself_leaves_no_folder_and_no_guardian(tmp_path
     out, _ = process.communicate(timeout=PATIENCE_S)
     folder, pid = out.split()
     assert process.returncode == 0
-    assert awaited(lambda: gone(Path(folder), int(pid)))
+    assert awaited(lambda: gone(int(pid)) and not Path(folder).exists())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,17 +10,17 @@ from killing import Left, busy, killed, snapshot, torn
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with good reports, whose suite now takes a moment."""
+    """A project with good reports, whose suite now takes longer than anybody waits."""
     project = a_project(tmp_path_factory.mktemp("killed") / "project")
     assert gates(project, "run", "T1").code == 0
-    return busy(project)
+    return busy(project, takes_s=600)
 
 
-@pytest.mark.parametrize("after_s", [0.4, 1.3])
+@pytest.mark.parametrize("until", ["guardian.py", "sleep"])  # at its start, and in the middle of a test
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_killed_run_leaves_nothing(reported: Path, tmp_path: Path, number: signal.Signals, after_s: float) -> None:
-    left = killed(reported, tmp_path, number=number, after_s=after_s, name=f"{number.name}-{after_s}")
-    assert left == Left(number.name, after_s, left.exit_code, (), (), ())
+def test_killed_run_leaves_nothing(reported: Path, tmp_path: Path, number: signal.Signals, until: str) -> None:
+    left = killed(reported, tmp_path, number=number, until=until, name=f"{number.name}-{until}")
+    assert left == Left(number.name, 0.0, left.exit_code, (), (), ())
     assert left.exit_code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
 
 

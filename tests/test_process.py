@@ -6,30 +6,17 @@ import sys
 import venv
 from pathlib import Path
 
-import psutil
 import pytest
-from building import PATIENCE_S, awaited
+from building import PATIENCE_S, awaited, patient
+from killing import gone
 
 from gates.child import process
 from gates.child.process import ProcessRun
 from gates.errors import EvidenceUnavailable
 
 
-def run(tmp_path: Path, code: str, *, timeout_s: float = 30, python: str = sys.executable) -> ProcessRun:
+def run(tmp_path: Path, code: str, *, timeout_s: float = PATIENCE_S, python: str = sys.executable) -> ProcessRun:
     return process.run([python, "-c", code], cwd=tmp_path, timeout_s=timeout_s, log=tmp_path / "log")
-
-
-def pid_in(path: Path) -> int:
-    """Wait until a process has written its id."""
-    awaited(lambda: path.exists() and path.read_text(encoding="utf-8").strip() != "")
-    return int(path.read_text(encoding="utf-8"))
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def leaving(start: str) -> str:
@@ -109,21 +96,17 @@ def test_programs_of_the_environment_are_found_first(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("start", [PLAIN, SETSID], ids=["in its group", "in its own session"])
 def test_time_limit_ends_the_grandchildren_too(tmp_path: Path, start: str) -> None:
-    assert run(tmp_path, leaving(start) + "import time; time.sleep(600)", timeout_s=1.5).timed_out
-    assert awaited(lambda: gone(pid_in(tmp_path / "pid")))
+    (pid := tmp_path / "pid").touch()
+    code = leaving(start) + "import time; time.sleep(600)"
+    assert patient(1.5, lambda limit_s: run(tmp_path, code, timeout_s=limit_s), lambda _: pid.read_text()).timed_out
+    assert awaited(lambda: gone(int(pid.read_text())))
 
 
 @pytest.mark.parametrize("start", [PLAIN, SETSID, DETACHED], ids=["in its group", "in its own session", "detached"])
-def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str) -> None:
-    ended = run(tmp_path, leaving(start))
-    pid = pid_in(tmp_path / "pid")
-    assert awaited(lambda: gone(pid))
-    assert ended.exit_code == 0
-
-
-def test_child_that_holds_the_pipe_open_does_not_hold_us(tmp_path: Path) -> None:
-    ended = run(tmp_path, "print('done', flush=True)\n" + leaving(SETSID))
-    assert (ended.stdout.tail, ended.timed_out) == ("done\n", False)
+def test_grandchild_that_outlives_its_parent_is_gone_and_its_pipe_does_not_hold_us(tmp_path: Path, start: str) -> None:
+    ended = run(tmp_path, "print('done', flush=True)\n" + leaving(start))
+    assert awaited(lambda: gone(int((tmp_path / "pid").read_text())))
+    assert (ended.exit_code, ended.stdout.tail, ended.timed_out) == (0, "done\n", False)
 
 
 def test_flood_is_bounded_on_disk_and_in_memory(tmp_path: Path) -> None:

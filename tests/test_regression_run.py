@@ -56,7 +56,7 @@ def test_a_measure_against_the_base_names_one_arm(tmp_path: Path, wrong: str) ->
     assert str(refused.value).startswith("tasks/T1.yaml:5:")
 
 
-def a_repository(folder: Path, build: str = "", times: float = 8) -> Path:
+def a_repository(folder: Path, build: str = "", times: float = 30) -> Path:
     files = {
         "pyproject.toml": "[tool.gates]\n",
         ".gitignore": "reports/\n",

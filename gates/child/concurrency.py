@@ -19,7 +19,7 @@ from .values import TooMuch, Unseen, differences, encode, shown
 
 ENOUGH_S = 0.01  # of calls of each thread in a round: what takes less is repeated
 LOOK_S = 0.05
-STILL_S = 2.0
+STILL_S = 4.0
 PATIENCE = 10.0
 IDLE_S = 0.01  # CPU time that threads which stand still may use
 MOST = 2000
@@ -222,7 +222,7 @@ class AtOnce:
 
     def _end_if_standing(self, lot: list[_Worker], *, forced: bool) -> None:
         """Wait for all; where some do not end, tell where they are, and whether they are only slow, and leave."""
-        began = still_since = time.monotonic()
+        began, still = time.monotonic(), 0  # looks: a pause of the whole machine is one
         before: object = None
         while alive := [worker for worker in lot if worker.thread.is_alive()]:
             alive[-1].thread.join(LOOK_S)
@@ -231,10 +231,9 @@ class AtOnce:
             at = [(worker.number, frames.get(worker.thread.ident or 0)) for worker in alive]
             cpu = time.process_time() - time.thread_time()  # of all but this one, which looks
             state = ([(number, id(frame), frame and frame.f_lasti) for number, frame in at], round(cpu / IDLE_S))
-            if state != before or now - began < STILL_S:
-                before, still_since = state, now
+            still, before = still + 1 if state == before else 0, state
             slow = now - began > self._limit_s * (20 if forced else 1)
-            if slow or now - still_since > self._still_s:
+            if slow or still * LOOK_S > self._still_s:
                 stood = [(f"thread {number + 1}", self._places.of(frame)) for number, frame in at]
                 place = as_location(next((place for _, place in stood if place), None))
                 told = [f"{who} {f'at {p[0]}:{p[1]}' if p else 'outside the project'}" for who, p in stood]

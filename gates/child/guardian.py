@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import psutil
 
-MOST_S = 5.0  # that killing takes
+MOST_S = 60.0  # that killing takes
 _come: list[int] = []  # which of the two have come
 _holding: list[bool] = []  # one for each part of the work that neither may break off
 

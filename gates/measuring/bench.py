@@ -27,7 +27,7 @@ START_S = 120.0
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SLACK_S = 0.001
 CHUNK, LONGEST = 1 << 16, 1 << 20
-ENDED_S, GONE_S = 0.5, 5.0  # from the end of what an arm says to its own, to that of what started it
+ENDED_S, GONE_S = 30.0, 30.0  # from the end of what an arm says to its own, to that of what started it
 Told = dict[str, Any]
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 
 from gates.child.trying.keeping import MARK
 from gates.child.trying.values import KINDS
@@ -42,12 +43,16 @@ def guard(file: Text, implementation: Iterable[str], root: Path) -> str:
     return f"if not {IMPORTING.format(file=file.path, places=(*places,))}: "
 
 
+PARSING = Lock()
+
+
 def stubs(ends: Mapping[Function, str], unless: str) -> Parts:
     """Return functions that leave a mark when they are called and end with a statement, unless something keeps them."""
     made = dict[ast.AST, ast.AST]()
     for each, end in ends.items():
         first = int(is_docstring(each.body[0]) and len(each.body) > 1)
-        head = ast.parse(f"{unless}{MARKING}; {end}").body
+        with PARSING:  # Python 3.11 loses count where two threads make trees
+            head = ast.parse(f"{unless}{MARKING}; {end}").body
         made[each] = exchanged(each, body=[*each.body[:first], *head, *each.body[first:]])
     return made
 

@@ -142,14 +142,10 @@ def may_matter(rules: Collection[Rule], facts: Facts, links: Links, *, kept: boo
     found: set[str] = set()
     for shown, fact in facts.items():
         words = fact.words.union(*(facts[target].words for target in links[shown]))
-        fits = partial(_is_written, words)
+        fits = partial(lambda words, pattern: pattern.words <= words, words)
         if any(CLASS in words if rule.form.members else may_speak(rule, fits, kept=kept) for rule in rules):
             found |= {shown, *links[shown]}
     return found
-
-
-def _is_written(words: frozenset[str], pattern: Pattern) -> bool:
-    return pattern.words <= words
 
 
 class Choice:
@@ -179,11 +175,8 @@ class Choice:
 
     def wanted(self, rule: Rule, *, kept: bool) -> set[str]:
         """Return the files that may break a rule, or keep it."""
-        fits = self._comes_to if rule.events else self._fits
+        fits = (lambda shown, pattern: pattern.text in self._events[shown]) if rule.events else self._fits
         return {shown for shown in self._trees if may_speak(rule, partial(fits, shown), kept=kept)}
-
-    def _comes_to(self, shown: str, pattern: Pattern) -> bool:
-        return pattern.text in self._events[shown]
 
     def tells(self, shown: str) -> bool:
         """Return whether what a file holds may matter where it is imported."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from building import QUICK as FEW_PLUGINS
-from building import a_context, written
+from building import a_context, patient, written
 
 from benchmarks.endings.corpus import CORPUS
 from benchmarks.endings.ending import CORE, FILE, PLAIN, SOUND, TASK, Ending, Right, project
@@ -47,12 +47,12 @@ def quickly(root: Path) -> Path:
     return root
 
 
-def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+def found(ending: Ending, limit_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     for name, value in ending.env.items():
         monkeypatch.setenv(name, value)
     root = quickly(project(ending, tmp_path / "project"))
     task = spec.load(root / "tasks" / "T1.yaml", root)
-    context = a_context(root, timeout_s=ending.timeout_s)
+    context = a_context(root, timeout_s=limit_s)
     evidence = EvidenceSet()
     for kind in RUN:
         evidence.collect(kind, task, context)
@@ -64,10 +64,13 @@ def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> li
 
 @pytest.mark.parametrize("ending", ALONE, ids=lambda ending: ending.name)
 def test_right_is_said_of_the_ending(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = found(ending, tmp_path, monkeypatch)
+    def names_it(findings: list[Finding]) -> bool:
+        return any(ending.running in f"{f.subject} {f.location} {f.message}" for f in findings)
+
+    findings = patient(ending.timeout_s, lambda limit_s: found(ending, limit_s, tmp_path, monkeypatch), names_it)
     verdict = decide(findings)
     assert ending.right.allows(verdict.decision), verdict.reasons
-    assert any(ending.running in f"{f.subject} {f.location} {f.message}" for f in findings), verdict.reasons
+    assert names_it(findings), verdict.reasons
 
 
 @pytest.mark.parametrize("name", SHARED)

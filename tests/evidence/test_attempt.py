@@ -10,7 +10,7 @@ from building import awaited
 from taking import an_attempt
 
 from gates.evidence.measurements import BEGUN, KILLED, attempt, counted, timed
-from gates.measuring.taken import NAME, Attempt, Ledger, MeasurementRun
+from gates.measuring.taken import NAME, Ledger, MeasurementRun
 
 WORK: dict[str, Any] = {"call": "steps:work"}
 
@@ -23,19 +23,14 @@ def measured(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> M
     return attempt(run, (), "k", root, partial(timed, plan, (), logs))
 
 
-def attempted(tmp_path: Path) -> tuple[Attempt, ...]:
-    """Attempt to measure; return the earlier attempts."""
-    return measured(tmp_path).earlier
-
-
 def lines(tmp_path: Path) -> list[tuple[str, int]]:
     return [(line.ended, line.pairs) for line in Ledger(tmp_path / "p").read()[0]]
 
 
 def test_an_attempt_is_written_down_as_begun_and_as_ended_and_is_one(tmp_path: Path) -> None:
-    assert attempted(tmp_path) == ()
+    assert measured(tmp_path).earlier == ()
     assert lines(tmp_path) == [(BEGUN, 0), ("all pairs", 6)]
-    (earlier,) = attempted(tmp_path)
+    (earlier,) = measured(tmp_path).earlier
     assert (earlier.ended, earlier.pairs, list(earlier.metrics["step_time_s"].arms)) == ("all pairs", 6, ["old", "new"])
 
 
@@ -45,7 +40,7 @@ def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path:
     (begun, failed, _, none) = lines(tmp_path)
     assert (begun, failed[0], none) == ((BEGUN, 0), "failed", ("failed", 0))
     assert failed[1] > 0
-    (earlier,) = attempted(tmp_path)
+    (earlier,) = measured(tmp_path).earlier
     assert (earlier.ended, earlier.metrics) == ("failed", {})
 
 
@@ -56,7 +51,7 @@ def test_an_attempt_that_is_killed_is_one(tmp_path: Path) -> None:
     awaited(lambda: ledger.exists() and ledger.read_bytes().endswith(b"\n"))
     run.kill()
     run.join()
-    (earlier,) = attempted(tmp_path)
+    (earlier,) = measured(tmp_path).earlier
     assert (earlier.ended, earlier.pairs, earlier.unfit) == (BEGUN, 0, (KILLED,))
 
 

@@ -1,12 +1,16 @@
 """Concurrency, collected for real: callables of a project, several at once."""
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from building import ROOT, a_context, a_task, evidence, written
+from building import PATIENCE_S, ROOT, a_context, a_task, evidence, written
 
 from gates.checks.concurrency import CHECK, Concurrency, Together
+from gates.child import concurrency as child
+from gates.child.asking import Places
 from gates.model import Finding, Outcome
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/together").glob("*.py")}
@@ -18,7 +22,7 @@ def look(tmp_path: Path, body: str = "return 1", **changes: Any) -> tuple[Togeth
     """Run a callable of the cases at once, or one with a body of its own."""
     files = {**CASES, "pkg/__init__.py": "", "pkg/own.py": f"{HEAD}def work(*args):\n    {body}\n"}
     root = written(tmp_path / "project", files)
-    asked = {"call": "pkg.own:work", "failure_rate": 0.5, "budget_s": 5, **changes}
+    asked = {"call": "pkg.own:work", "failure_rate": 0.5, "budget_s": PATIENCE_S, **changes}
     if "shared" in asked:
         del asked["call"]
     task = a_task(concurrency=[asked])
@@ -50,6 +54,18 @@ def test_deadlock_is_found_with_the_line_of_each_thread(tmp_path: Path) -> None:
     assert finding.outcome is F
     assert str(finding.location) == line_of("with other:")
     assert finding.message.count(line_of("with other:")) == len(seen.stood) == 2
+
+
+def test_pause_of_the_whole_machine_is_no_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, clock = threading.Event(), iter([0.0, 0.0, 8.0])  # the begin and two looks, between which nothing changed
+    time = SimpleNamespace(monotonic=lambda: next(clock, 8.0), process_time=float, thread_time=float)
+    monkeypatch.setattr(child, "time", time)
+    monkeypatch.setattr(child.AtOnce, "_note", lambda *_, **told: pytest.fail(f"it was taken for a deadlock: {told}"))
+    (at_once := child.AtOnce.__new__(child.AtOnce)).__dict__.update(_places=Places("/"), _still_s=4.0, _limit_s=99.0)
+    (worker := child._Worker(0, lambda one: one.returned.append(done.wait(PATIENCE_S)))).thread.start()
+    threading.Timer(0.3, done.set).start()
+    at_once._end_if_standing([worker], forced=False)
+    assert done.is_set()
 
 
 def test_error_that_is_raised_at_once_only_is_found(tmp_path: Path) -> None:

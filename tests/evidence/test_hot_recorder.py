@@ -1,10 +1,11 @@
 """The parts of the recorder that take a hot path apart, each by itself."""
 
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from types import FrameType
 
 import pytest
@@ -19,20 +20,9 @@ from gates.child.recorder.waiting import Feeding, Loading, Sampling, pointers
 PLACES = Places(str(ROOT))
 
 
-class Time:
-    """A clock of a second for each time that it is asked."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
-
-
 @pytest.fixture
 def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
-    monkeypatch.setattr(waiting, "perf_counter", Time())
+    monkeypatch.setattr(waiting, "perf_counter", count(1.0).__next__)  # a second for each time that it is asked
     return Loading()
 
 
@@ -136,11 +126,8 @@ def test_sampling_tells_the_line_of_a_wait(loading: Loading) -> None:
         while not (found := sampling.taken()[1]) and time.monotonic() < limit:
             time.sleep(0.005)
     assert {path for path, _ in found} == {"tests/evidence/test_hot_recorder.py"}
-    elsewhere: list[bool] = []
-    other = threading.Thread(target=lambda: elsewhere.append(sampling.is_watched()))
-    other.start()
-    other.join()
-    assert elsewhere == [False]
+    with ThreadPoolExecutor(1) as elsewhere:
+        assert not elsewhere.submit(sampling.is_watched).result()
 
 
 @pytest.mark.parametrize("root", ["/home/p", "/usr/lib/python3/site-packages/p"])

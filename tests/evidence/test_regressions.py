@@ -18,7 +18,7 @@ from gates.errors import EvidenceUnavailable
 from gates.measuring import session
 from gates.model import Outcome
 
-# what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring
+# limits near a number are tried without measuring
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 
 
@@ -37,6 +37,7 @@ def seen_in(root: Path, context: Context | None = None, **task: Any) -> tuple[Re
 def problem(root: Path, **task: Any) -> str:
     seen, outcomes = seen_in(root, **task)
     assert set(outcomes) == {U}
+    assert not (root.parent / f"{root.name}-evidence/regressions/tree").exists()
     return seen.problem or seen.runs[0].problem
 
 
@@ -47,7 +48,7 @@ def test_a_change_that_costs_nothing_passes_and_leaves_the_repository_as_it_was(
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
     hook.chmod(0o755)
     before = {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*") if path.is_file()}
-    _, outcomes = seen_in(root, limits=[{"at_most": 10}])
+    _, outcomes = seen_in(root, limits=[{"at_most": 30}])
     assert outcomes == (P,)
     assert {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*") if path.is_file()} == before
     assert not (tmp_path / "hooked").exists()
@@ -56,12 +57,12 @@ def test_a_change_that_costs_nothing_passes_and_leaves_the_repository_as_it_was(
 
 def test_both_sides_run_the_benchmark_of_here(tmp_path: Path) -> None:
     """A benchmark that does less now is no speed-up, and one that is new can be run on the files of before."""
-    heavy = BENCH.replace("return work", "return lambda: [work() for _ in range(4)]")
-    root = two_commits(tmp_path / "p", before={"bench.py": heavy}, after={**slower(8), "bench.py": BENCH})
+    heavy = BENCH.replace("return work", "return lambda: [work() for _ in range(60)]")
+    root = two_commits(tmp_path / "p", before={"bench.py": heavy}, after={**slower(), "bench.py": BENCH})
     seen, outcomes = seen_in(root)
     assert outcomes == (F,)
     assert seen.lent == ("bench.py",)
-    root = two_commits(tmp_path / "q", before={"bench.py": None}, after={**slower(8), "bench.py": BENCH})
+    root = two_commits(tmp_path / "q", before={"bench.py": None}, after={**slower(), "bench.py": BENCH})
     assert seen_in(root)[1] == (F,)
 
 
@@ -110,23 +111,14 @@ def test_a_baseline_is_built_where_the_task_says_how(tmp_path: Path) -> None:
     files = {"pkg/core.py": core, ".gitignore": "_made.py\n"}
     root = two_commits(tmp_path / "p", before=files, after={"make.py": "open('pkg/_made.py', 'w').write('LOOPS = 9')"})
     (root / "pkg/_made.py").write_text("LOOPS = 12000\n")
-    made = "import sys; open('pkg/_made.py', 'w').write('LOOPS = 1200')"
+    made = "import sys; open('pkg/_made.py', 'w').write('LOOPS = 400')"
     assert problem(root).startswith("base: ModuleNotFoundError: No module named 'pkg._made'")
-    context = a_context(root.rename(tmp_path / "q"))
-    assert seen_in(context.root, context, bench={"build": ["python", "-c", made]})[1] == (F,)
-    fails, absent = ["python", "-c", "raise SystemExit('no compiler')"], ["no-such-builder"]
-    context = a_context(context.root.rename(tmp_path / "r"))
-    assert problem_of(context, fails) == "the baseline does not build: exit code 1: no compiler"
-    context = a_context(context.root.rename(tmp_path / "s"))
-    why = problem_of(context, absent)
+    root = root.rename(tmp_path / "q")
+    assert seen_in(root, bench={"build": ["python", "-c", made]})[1] == (F,)
+    root, fails = root.rename(tmp_path / "r"), {"build": ["python", "-c", "raise SystemExit('no compiler')"]}
+    assert problem(root, bench=fails) == "the baseline does not build: exit code 1: no compiler"
+    why = problem(root.rename(tmp_path / "s"), bench={"build": ["no-such-builder"]})
     assert why.startswith("the baseline cannot be built: 'no-such-builder' cannot be started: No such")
-
-
-def problem_of(context: Context, build: list[str]) -> str:
-    seen, outcomes = seen_in(context.root, context, bench={"build": build})
-    assert outcomes == (U,)
-    assert not (context.evidence / "regressions/tree").exists()
-    return seen.problem
 
 
 NOT_SEEN = "the baseline runs without the implementation of its folder: it uses other code, or none"
@@ -134,24 +126,24 @@ NOT_SEEN = "the baseline runs without the implementation of its folder: it uses 
 
 def test_an_arm_that_finds_the_code_of_the_other_side_proves_nothing(tmp_path: Path) -> None:
     """As an interpreter does in which the project is installed and found first."""
-    root = two_commits(tmp_path / "p", after=slower(8))
+    root = two_commits(tmp_path / "p", after=slower())
     bench = f"import sys\nsys.path.insert(0, {str(root)!r})\n{BENCH}"
     (root / "bench.py").write_text(bench)
     assert problem(root) == NOT_SEEN
 
 
 def test_an_arm_must_be_seen_to_use_the_files_of_its_folder(tmp_path: Path) -> None:
-    root = two_commits(tmp_path / "p", before={"tool.sh": "true\n"}, after=slower(8))
+    root = two_commits(tmp_path / "p", before={"tool.sh": "true\n"}, after=slower())
     assert problem(root, arm={"time": ["python", "-c", "pass"]}) == NOT_SEEN
     root = root.rename(tmp_path / "q")
     assert problem(root, arm={"time": ["true"]}) == NOT_SEEN
-    asked: dict[str, Any] = {"arm": {"time": ["sh", "tool.sh"]}, "limits": [{"of": "run_time_s", "at_most": 10}]}
+    asked: dict[str, Any] = {"arm": {"time": ["sh", "tool.sh"]}, "limits": [{"of": "run_time_s", "at_most": 30}]}
     assert seen_in(root.rename(tmp_path / "r"), **asked)[1] == (P,)
 
 
 def test_commands_are_compared_from_start_to_end_by_the_code_of_their_folder(tmp_path: Path) -> None:
     run = {"pkg/__main__.py": "from pkg.core import work\nfor _ in range(6):\n    work()\n"}
-    root = two_commits(tmp_path / "p", before=run, after=slower(30))
+    root = two_commits(tmp_path / "p", before=run, after=slower(60))
     asked: dict[str, Any] = {"arm": {"time": ["python", "-m", "pkg"]}, "limits": [{"of": "run_cpu_time_s"}]}
     assert seen_in(root, **asked)[1] == (F,)
 
@@ -163,7 +155,7 @@ def test_without_a_repository_nothing_is_known(tmp_path: Path) -> None:
 
 def test_the_work_tree_of_a_project_in_a_folder_of_its_repository_is_the_candidate(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", before={"sub/pkg/core.py": CORE, "sub/bench.py": BENCH})
-    written(root / "sub", slower(8))
+    written(root / "sub", slower())
     assert seen_in(root / "sub")[1] == (F,)
 
 
@@ -178,13 +170,13 @@ def test_a_raised_limit_is_a_moved_goalpost(before: dict[str, float], after: dic
 
 
 DIES = """
-import os
+import os, time
 
 CALLS = []
 
 def work():
-    CALLS.append(1)
-    if len(CALLS) > 200:
+    CALLS.append(time.sleep(0.003))  # so long that the warm-up, of 50 times 2 ms at most, ends before it does
+    if len(CALLS) > 60:
         os._exit(3)
     return sum(i * i for i in range(12000))
 """
@@ -206,13 +198,13 @@ def test_a_failed_attempt_is_known_whatever_budget_the_next_one_has(tmp_path: Pa
 
 
 def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp_path: Path) -> None:
-    root = two_commits(tmp_path / "p", after=slower(8))
+    root = two_commits(tmp_path / "p", after=slower())
     context = a_context(root)
     first, outcomes = seen_in(root, context)
     assert (first.base, first.commit) == ("main", git(root, "rev-parse", "main"))
     assert first.changed == ("pkg/core.py",)
     assert (outcomes, first.runs[0].earlier) == ((F,), ())
-    wide = judge(a_regressing_task({"at_most": 50}), evidence(first))
+    wide = judge(a_regressing_task({"at_most": 900}), evidence(first))
     assert [finding.outcome for finding in wide] == [P]
     assert not (tmp_path / "p-evidence/regressions/tree").exists()
     git(root, "checkout", "-q", "main")
@@ -226,18 +218,18 @@ def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp
 
 @pytest.mark.parametrize(
     ("times", "expected", "said"),
-    [(1 / 8, P, "meets the target"), (8, F, "misses the target"), (None, U, "nothing has changed since main")],
+    [(1 / 30, P, "meets the target"), (30, F, "misses the target"), (None, U, "nothing has changed since main")],
     ids=["faster", "slower", "unchanged"],
 )
 def test_a_criterion_may_promise_a_speedup_over_the_base(
     tmp_path: Path, times: float | None, expected: Outcome, said: str
 ) -> None:
     root = two_commits(tmp_path / "p", after=slower(times) if times else {"README.md": "More squares.\n"})
-    measure = {"from": "bench", "ratio": ["base", "now"], "of": "step_time_s", "at_least": 1.3}
+    measure = {"from": "bench", "ratio": ["base", "now"], "of": "step_time_s", "at_least": 4}
     task = a_regressing_task({"at_most": None, **measure})
     seen = evidence(Regressions.collect(task, a_context(root)))
     (finding,) = judge(task, seen)
     assert (finding.outcome, finding.criterion) == (expected, "AC1")
     assert said in finding.message
-    assert "ratio base/now of step_time_s >= 1.3" in finding.message
+    assert "ratio base/now of step_time_s >= 4" in finding.message
     assert len(list(MACHINE.judge(task, seen))) == 0

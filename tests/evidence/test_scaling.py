@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, a_context, a_task, evidence, written
+from building import PATIENCE_S, ROOT, a_context, a_task, evidence, written
 
 from gates.checks.scaling import CHECK, Scaled, Scaling, power
 from gates.model import Finding, Outcome
@@ -19,7 +19,7 @@ def look(tmp_path: Path, body: str = "return lambda: 1", **changes: Any) -> tupl
     own = f"import os, sys, time\n\n\ndef make(n=0, batch=0):\n    {body}\n"
     root = written(tmp_path / "project", {**CASES, "pkg/__init__.py": "", "pkg/own.py": own})
     asked = {"call": "pkg.own:make", "over": {"batch": SIZES}, "of": "python_calls", "exponent": {"at_most": 1.3},
-             "budget_s": 2, "restarts": 3, **changes}  # fmt: skip
+             "budget_s": PATIENCE_S, "restarts": 3, **changes}  # fmt: skip
     task = a_task(scaling=[asked])
     scaling = Scaling.collect(task, a_context(root))
     return scaling.seen[0], next(iter(CHECK.judge(task, evidence(scaling))))
@@ -69,7 +69,7 @@ def test_what_is_no_step_is_unknown_with_the_reason(tmp_path: Path, body: str, s
 
 
 def test_time_that_is_not_enough_is_unknown(tmp_path: Path) -> None:
-    _, finding = look(tmp_path, "return lambda: time.sleep(0.15)", of="step_time_s", timeout_s=3)
+    _, finding = look(tmp_path, "return lambda: time.sleep(0.15)", of="step_time_s", budget_s=2, timeout_s=3)
     assert finding.outcome is U
     assert "of 3 starts in the time there is" in finding.message or "time limit" in finding.message
 

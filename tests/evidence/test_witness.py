@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from building import PATIENCE_S, a_context, a_criterion, a_task, evidence, pytest_options, written
+from building import PATIENCE_S, a_context, a_criterion, a_task, evidence, patient, pytest_options, written
 
 from gates.check import EvidenceSet
 from gates.checks.test_run import judge as _suite
@@ -53,7 +53,8 @@ DEATHS = {
 @pytest.mark.parametrize("case", DEATHS)
 def test_death_names_the_test_the_cause_the_memory_and_the_last_stack(tmp_path: Path, case: str) -> None:
     code, cause, stack = DEATHS[case]
-    run = run_of(tmp_path, GOOD + code, timeout_s=4 if case == "hang" else PATIENCE_S)
+    first_s = 4 if case == "hang" else PATIENCE_S
+    run = patient(first_s, lambda limit_s: run_of(tmp_path, GOOD + code, timeout_s=limit_s), lambda run: run.running)
     assert run.running == ("tests/test_one.py::test_it",)
     assert [test.outcome for test in run.tests] == [TestOutcome.PASSED, TestOutcome.NOT_RUN]
     (first, *_) = [finding for finding in found(run) if finding.rule == "EX001"]

@@ -94,12 +94,6 @@ def test_an_arm_that_shares_its_imports_ends_alone(bench: Bench, tmp_path: Path,
     assert workers["work"].run(3).ran == 3
 
 
-def test_a_step_that_returns_nothing_tells_no_result(bench: Bench, tmp_path: Path) -> None:
-    worker = a_worker(bench, tmp_path, "silent")
-    worker.hello()
-    assert worker.run(4).digest == ""
-
-
 def test_what_a_step_prints_is_no_answer(bench: Bench, tmp_path: Path) -> None:
     worker = a_worker(bench, tmp_path, "work", 100, '{"hello": "gates.worker/9"}\n', 10_000)
     assert worker.hello().hello == "gates.worker/1"
@@ -135,10 +129,11 @@ def test_a_step_that_returns_work_which_nobody_does_is_refused(bench: Bench, tmp
 
 
 @pytest.mark.parametrize("name", ["list", "dict", "text", "pair", "buffer", "range", "class", "nothing"])
-def test_a_step_may_return_whatever_is_there(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_a_step_may_return_whatever_is_there_or_nothing(bench: Bench, tmp_path: Path, name: str) -> None:
     worker = a_worker(bench, tmp_path, "gives", name)
     worker.hello()
-    assert worker.run(2).ran == 2
+    ran = worker.run(2)
+    assert (ran.ran, ran.digest == "") == (2, name in {"nothing", "buffer"})
 
 
 def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) -> None:
@@ -212,7 +207,7 @@ def test_a_command_is_timed_from_start_to_end(bench: Bench, tmp_path: Path) -> N
     slept = bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(0.2)"]), timeout_s=PATIENCE_S)
     held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(60 << 20)"]), timeout_s=PATIENCE_S)
     assert slept.wall_s > 0.2
-    assert slept.cpu_s < 0.2
+    assert slept.wall_s - slept.cpu_s > 0.1
     assert held.peak_memory_bytes > slept.peak_memory_bytes + (50 << 20)
 
 

@@ -1,20 +1,24 @@
 """The procedure of a measurement: turns, restarts, copies, looks and budgets."""
 
 from collections import Counter
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from arming import a_folder, a_plan
 
+from gates.measuring import session
 from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import Samples
 from gates.measuring.session import Session, _Running, is_copy_due, measure, turn
 from gates.measuring.taken import Taken
 
-TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
-NAPS = {"fp32": {"call": "steps:naps", "args": [0.4]}, "amp": {"call": "steps:naps", "args": [0.2]}}
+TWO = {"fp32": {"call": "steps:work", "args": [8000]}, "amp": {"call": "steps:work", "args": [1000]}}
+EVEN = {name: {"run": ["python", "even.py", seconds]} for name, seconds in (("fp32", "0.0004"), ("amp", "0.0002"))}
+
+THREE = {**EVEN, "tf32": {"run": ["python", "even.py", "0.008"]}}  # two such steps take less than a segment of 30 ms
 
 
 def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: Any) -> tuple[Samples, Taken]:
@@ -56,30 +60,27 @@ def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path
 
 
 def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_path: Path) -> None:
-    taken, seen = looked(tmp_path, NAPS, 192, segment_s=0.030)
+    taken, seen = looked(tmp_path, EVEN, 192, segment_s=0.006)
     assert seen == [(96, 4), (192, 7)]  # the memory of a start counts at the look that ends it
     assert (taken.split, taken.most, taken.starts) == (6, 1536, 7)
     assert len(taken.copies) == 2 * 12
 
 
 def test_one_arm_has_no_other_to_take_turns_with_and_its_pairs_stay_whole(tmp_path: Path) -> None:
-    _, taken = taken_of(tmp_path, {"a": NAPS["amp"]}, pairs=32, restarts=2)
+    _, taken = taken_of(tmp_path, {"a": EVEN["amp"]}, pairs=32, restarts=2)
     assert (taken.split, taken.pairs, len(taken.copies)) == (1, 32, 4)
 
 
-def test_three_arms_are_split_and_end_with_their_budget(tmp_path: Path) -> None:
-    three = {**NAPS, "tf32": {"call": "steps:naps", "args": [8]}}  # two steps take less than a segment
-    samples, taken = taken_of(tmp_path, three, segment_s=0.030, budget_s=4.0, restarts=2)
-    assert (taken.split > 1, taken.ended) == (True, "budget")  # of a busy machine the steps are longer
+@pytest.mark.parametrize(("arms", "split"), [(EVEN, 6), (THREE, 2)], ids=["two", "three"])
+def test_arms_are_split_and_end_with_their_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arms: dict[str, Any], split: int
+) -> None:
+    clock = SimpleNamespace(monotonic=count(0.0, 0.05).__next__)  # it goes on whenever the measurement looks at it
+    monkeypatch.setattr(session, "time", clock)
+    samples, taken = taken_of(tmp_path, arms, segment_s=0.030, budget_s=8.0, restarts=2)
+    assert (taken.split, taken.ended) == (split, "budget")
     assert 6 <= taken.pairs < taken.most
     assert {len(values) for values in samples.metrics["step_time_s"].arms.values()} == {taken.pairs}
-
-
-def test_it_ends_with_its_budget(tmp_path: Path) -> None:
-    slow = {"run": ["python", "slow.py"]}
-    _, taken = taken_of(tmp_path, {"a": slow, "b": slow}, budget_s=4.0, restarts=1)
-    assert taken.ended == "budget"
-    assert 6 <= taken.pairs < 40
 
 
 @pytest.mark.parametrize("starts", [2, 3])

@@ -1,12 +1,14 @@
 import ast
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from building import PATIENCE_S, written
 
 from gates.child.trying.keeping import Copy
 from gates.child.trying.session import run
+from gates.child.trying.work import Worker
 from gates.model import Location
 from gates.project.copies import copy_project, relocated
 from gates.proving.source import Fault, Text, distinct, mutants
@@ -134,6 +136,16 @@ def test_a_loop_that_does_not_end_is_stopped_by_what_it_computed(tmp_path: Path)
             "arguments": [str(tmp_path / "test_it.py"), f"--rootdir={tmp_path}"], "busy_s": 0.1}  # fmt: skip
     ended = run(told, forked=False, log=tmp_path / "log", limit_s=PATIENCE_S, limit_bytes=1 << 40)
     assert (ended["why"], ended["busy"] > 0.1, ended["seconds"] < PATIENCE_S) == ("timeout", True, True)
+
+
+def test_wait_that_a_busy_machine_explains_is_tried_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    calm = {"events": [{"event": "ended", "id": "t", "when": "call", "outcome": "passed"}, {"event": "exit"}],
+            "why": "", "code": 0, "busy": 0.0, "seconds": 0.1}  # fmt: skip
+    stalled = {**calm, "events": [{"event": "started", "id": "t"}], "why": "timeout"}
+    monkeypatch.setattr(Worker, "_run", run := Mock(side_effect=[stalled, calm, calm]))
+    (worker := Worker.__new__(Worker)).__dict__.update(_controls={}, _forked=False, _start_s=0.0)
+    found = worker._noticed({"file": "a.py", "tests_s": 0.1, "longest_s": 0.1}, "x = 1", ["t"], 5.0)
+    assert (found["end"], [call.args[-1] for call in run.call_args_list]) == ("survived", [5.0, 5.0, 15.0])
 
 
 ENCODED = {

@@ -90,8 +90,10 @@ class Worker:
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
             longer = control["seconds"] * TIMES > limit_s * 1.5, control["busy"] * TIMES > _busy_s(fault)
-            if found["end"] == "timeout" and any(longer):
-                limit_s, fault["longest_s"] = max(limit_s, control["seconds"] * TIMES), 2 * control["busy"]
+            waited = found["busy"] <= _busy_s(fault) and limit_s <= self._limit_s(fault)  # maybe for a busy machine
+            if found["end"] == "timeout" and (waited or any(longer)):
+                limit_s = max(limit_s * (1 + 2 * waited), control["seconds"] * TIMES)
+                fault["longest_s"] = max(float(fault["longest_s"]), 2 * control["busy"])
                 continue
             if control["end"] == "survived":
                 return found
