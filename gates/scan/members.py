@@ -5,12 +5,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from gates.code.meanings import is_hollow
-from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import REGISTERS, Module, tail_of
 from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
-from gates.scan.program.scope import BUILTINS, Scope
+from gates.scan.program.scope import BUILTINS, CONSTRUCTORS, ClassInfo, Scope
 from gates.scan.rule import Site
 
 _OWN = """

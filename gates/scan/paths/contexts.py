@@ -9,10 +9,9 @@ from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import REST, Place, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 ENDED = "<ended>"
 Paths = list[State]

@@ -11,11 +11,10 @@ from functools import cached_property
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.pattern import Pattern
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import FUNCTIONS, walk
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 from gates.scan.rule import EventKind
 from gates.scan.shapes import may_meet
 

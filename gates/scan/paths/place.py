@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gates.scan.paths.state import Closure, State, Value
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import children
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 MAX_KEY, KEPT_KEY = 2000, 200
 MAX_HOPS = 4

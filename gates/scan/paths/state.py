@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gates.scan.order import MARKERS
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 if TYPE_CHECKING:
     from gates.scan.paths.place import Place
