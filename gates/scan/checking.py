@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import CLASS, Choice, Facts, batches, facts_of, links_of, may_matter, mentions, patterns_of
+from gates.scan.matches import find
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import lines_of
 from gates.scan.program.project import Project, module_of, project_of
 from gates.scan.rule import Rule, Shape, Site
-from gates.scan.shapes import find
 from gates.task.yaml_source import Key
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gates.scan.matches import match
+from gates.scan.matches import match, may_meet
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import Event, State
 from gates.scan.pattern import Hole, Holes, Pattern
@@ -14,7 +14,6 @@ from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept, lines_of
 from gates.scan.program.project import Project
 from gates.scan.rule import Constraint, EventKind, Needs
-from gates.scan.shapes import may_meet
 
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
