@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from gates.code.syntax import Definition, constant_truth, leaves, live_statements
+from gates.code.syntax import Definition, SourceModule, constant_truth, leaves, live_nodes, live_statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # These change how a function is seen or run, never what it does: under any other decorator a body may be elsewhere.
@@ -175,22 +175,23 @@ def _settled(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             return
 
 
-def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Import]:
-    """Return the imports that may give a name its meaning, the last first: ways among others, as in `try`/`except`."""
-    settled = {id(node) for node in _settled(body)}
-    found: list[ast.ImportFrom | ast.Import] = []
-    for node in live_statements(body):
-        if isinstance(node, ast.ImportFrom | ast.Import) and _meaning(node, name, body):
-            found = [node] if id(node) in settled else [node, *found]
-    return found
+def ways_to(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """Return what may give a name its meaning, what counts first, but for what a later statement replaces in any case.
 
-
-def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stmt]:
-    """Return what else may give a name its meaning, but for what a plain definition below it replaces in any case."""
-    final = isinstance(node, Definition) and is_plain(node) and any(one is node for one in _settled(body))
-    kinds = {"definition", "assignment", "import"}
-    ways = (one for one in live_statements(body) if _meaning(one, name, body) in kinds)
-    return [one for one in ways if one is not node and not (final and one.lineno < node.lineno)]
+    Imports are ways among others, as in `try`/`except`: the last one counts.
+    """
+    node, settled = member(body, name), {id(one) for one in _settled(body)}
+    kinds = {one: _meaning(one, name, body) for one in live_statements(body)}
+    if node is None:
+        return []
+    if kinds.get(node) == "import":
+        imports: list[ast.stmt] = []
+        for one in (one for one, kind in kinds.items() if kind == "import"):
+            imports = [one] if id(one) in settled else [one, *imports]
+        return imports
+    final = isinstance(node, Definition) and is_plain(node) and id(node) in settled
+    ways = [one for one, kind in kinds.items() if kind in {"definition", "assignment", "import"} and one is not node]
+    return [node, *(one for one in ways if not (final and one.lineno < node.lineno))]
 
 
 def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
@@ -265,3 +266,46 @@ def replaced_by(body: list[ast.stmt], name: str, after: int) -> ast.Assign | Non
             made_of_it = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
             found = None if made_of_it else node
     return found
+
+
+def parts_of(node: ast.expr) -> list[str]:
+    """Return the names in `a.b.c` and `a.b.c[T]`; none of any other expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        parts += [node.attr] if isinstance(node, ast.Attribute) else []
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def member_of(module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return what a class itself has by a name; a method that has two names is that method."""
+    found = member(node.body, name)
+    if isinstance(found, ast.Assign) and isinstance(found.value, ast.Name) and found.value.id != name:
+        other = member(node.body, found.value.id) or member(module.tree.body, found.value.id)
+        return other if isinstance(other, Definition) else found
+    return found or _set_on_self(node, name) or _field_of(node, name)
+
+
+def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return the annotation that makes a field of a dataclass, a named tuple or a model; a plain class has none."""
+    bases = {parts[-1] if parts else "" for parts in map(parts_of, node.bases)}
+    if not node.decorator_list and bases <= EMPTY_BASES:
+        return None
+    fields = (part for part in live_statements(node.body) if isinstance(part, ast.AnnAssign) and part.value is None)
+    return next((part for part in fields if isinstance(part.target, ast.Name) and part.target.id == name), None)
+
+
+def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    for method in node.body:
+        for inner in live_nodes(method) if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) else ():
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:
+                return method
+    return None
+
+
+def bases_of(node: ast.ClassDef) -> Iterator[list[str]]:
+    """Yield the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
+    for base in node.bases:
+        parts = parts_of(base)
+        if not parts or parts[-1] not in EMPTY_BASES:
+            yield parts

@@ -53,10 +53,6 @@ class ModuleFiles:
         base = max((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
         return ".".join(path.relative_to(base).parent.parts)
 
-    def name(self, path: Path) -> str:
-        """Return the dotted name of a module."""
-        return ".".join(filter(None, (self.package(path), path.stem if path.stem != "__init__" else "")))
-
     def file(self, name: str) -> Path | None:
         """Return the file of a dotted module name under one of the roots."""
         relative = Path(*name.split("."))
