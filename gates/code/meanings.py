@@ -36,12 +36,12 @@ def refuses(node: ast.stmt) -> bool:
     """Return whether a definition, or a method of it that is not abstract, says by an error that it is not there."""
     if isinstance(node, ast.ClassDef):
         return any(map(refuses, node.body))
-    return isinstance(node, Function) and not _decorators(node) & ABSTRACT and _refuses(node.body)
+    return isinstance(node, Function) and not decorators_of(node) & ABSTRACT and _refuses(node.body)
 
 
 def is_overload(node: ast.stmt) -> bool:
     """Return whether a definition only tells the types of another one of its name."""
-    return isinstance(node, Function) and "overload" in _decorators(node)
+    return isinstance(node, Function) and "overload" in decorators_of(node)
 
 
 def is_accessor(node: ast.stmt) -> bool:
@@ -89,10 +89,11 @@ def _members(node: ast.ClassDef) -> Iterator[ast.stmt]:
 
 def is_plain(node: Function | ast.ClassDef) -> bool:
     """Return whether no decorator may make of a definition something else than what is written."""
-    return _decorators(node) <= PLAIN
+    return decorators_of(node) <= PLAIN
 
 
-def _decorators(node: Function | ast.ClassDef) -> set[str]:
+def decorators_of(node: Function | ast.ClassDef) -> set[str]:
+    """Return the last names of the decorators of a definition."""
     return {last_name(part) for part in node.decorator_list}
 
 

@@ -128,16 +128,6 @@ def live_children(node: ast.AST) -> list[ast.AST]:
     return held
 
 
-def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body, without those of the functions and classes inside of it."""
-    edge: list[ast.AST] = [*function.body]
-    while edge:
-        node = edge.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            edge.extend(ast.iter_child_nodes(node))
-
-
 def first_line(node: ast.stmt) -> int:
     """Return the line that a statement begins in, its decorators with it."""
     above: list[ast.expr] = getattr(node, "decorator_list", [])
