@@ -3,10 +3,12 @@
 import ast
 import fcntl
 import os
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from gates.config import Context
 from gates.task.task import Task
@@ -104,6 +106,15 @@ def packages_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names.append(node.module)
     return {name.split(".")[0] for name in names}
+
+
+def pyproject_of(root: Path) -> dict[str, Any] | None:
+    """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
+    path = root / "pyproject.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError):
+        return None
 
 
 def append(path: Path, line: str) -> str:

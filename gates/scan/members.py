@@ -164,7 +164,7 @@ def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.lineage.extending or (_is_abstract(project, info) and not is_made):
+    if info.name in project.extending or (_is_abstract(project, info) and not is_made):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False

@@ -257,5 +257,5 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     for name, bindings in base.attributes.items():
         node = bindings[0][0].node if len(bindings) == 1 else None
         value = names.get(node.id) if isinstance(node, ast.Name) else None
-        if value in passed and not value.is_known and name not in place.project.lineage.reset:
+        if value in passed and not value.is_known and name not in place.project.reset:
             yield f"{made.key}.{name}", value

@@ -196,18 +196,10 @@ def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str
     return values, {keyword.arg or REST: place.value(keyword.value) for keyword in call.keywords}
 
 
-NEGATED: dict[type[ast.cmpop], tuple[str, bool]] = {
-    ast.Eq: ("==", True),
-    ast.NotEq: ("==", False),
-    ast.Is: ("==", True),
-    ast.IsNot: ("==", False),
-    ast.Lt: ("<", True),
-    ast.GtE: ("<", False),
-    ast.Gt: (">", True),
-    ast.LtE: (">", False),
-    ast.In: ("in", True),
-    ast.NotIn: ("in", False),
-}
+# a comparison, and what is its opposite
+COMPARED = (("==", ast.Eq, ast.NotEq), ("==", ast.Is, ast.IsNot), ("<", ast.Lt, ast.GtE), (">", ast.Gt, ast.LtE))
+SIGNS: dict[type[ast.cmpop], tuple[str, bool]] = {ast.In: ("in", True), ast.NotIn: ("in", False)}
+SIGNS |= {kind: (sign, kind is so) for sign, so, opposite in COMPARED for kind in (so, opposite)}
 Branches = Iterator[tuple[State, bool]]
 
 
@@ -243,7 +235,7 @@ def _either(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches
 
 def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
     left, right = place.value(test.left), place.value(test.comparators[0])
-    sign, positive = NEGATED[type(test.ops[0])]
+    sign, positive = SIGNS[type(test.ops[0])]
     if sign == "==" and right.is_known and right.constant is None:
         for after, truth in _truth_of(left, state):
             yield after, truth is not positive
@@ -277,4 +269,4 @@ def _truth_of(value: Value, state: State) -> Branches:
 def _assumed(key: str, state: State) -> Branches:
     known = state.assumed.get(key)
     for truth in (True, False) if known is None else (known,):
-        yield (state.assumes(key, truth=truth) if known is None else state), truth
+        yield (state.but(assumed={**state.assumed, key: truth}) if known is None else state), truth

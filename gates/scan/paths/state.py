@@ -170,10 +170,6 @@ class State:
         """Return the path with an attribute set."""
         return self.but(heap={**self.heap, key: value})
 
-    def assumes(self, key: str, *, truth: bool) -> "State":
-        """Return the path on which a condition is so."""
-        return self.but(assumed={**self.assumed, key: truth})
-
     def happens(self, *events: Event) -> "State":
         """Return the path with events added."""
         words: Iterable[Word] = self.words

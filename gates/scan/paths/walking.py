@@ -20,12 +20,8 @@ FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 TURNS = 2
 
 
-def changed_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the variables and attributes that statements set, as they are written."""
-    return {name for node in nodes for name in kept(node, _changed)}
-
-
 def _changed(node: ast.AST) -> frozenset[str]:
+    """Return the variables and attributes that a statement sets, as they are written."""
     found = (n for n in walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store))
     return frozenset(map(text_of, found))
 
@@ -206,7 +202,7 @@ class Walker(Running):
 
     def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
         """Let what skipped statements set become something that nothing is known of."""
-        for target in map(_parsed, sorted(changed_names(body))):
+        for target in map(_parsed, sorted({name for node in body for name in kept(node, _changed)})):
             paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gates.code.syntax import Definition, blocks
 from gates.scan.program.module import Binding, Function, Module, assigned, tail_of
-from gates.scan.program.nodes import kept, text_of, walk
+from gates.scan.program.nodes import text_of, walk
 
 if TYPE_CHECKING:
     from gates.scan.program.project import Project
@@ -185,79 +185,3 @@ def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Bindi
 def stored(node: ast.AST) -> frozenset[str]:
     """Return the attributes that code sets."""
     return frozenset(n.attr for n in walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-
-
-class Lineage:
-    """Answers what the classes of a program extend and inherit, and who sets an attribute of their instances."""
-
-    def __init__(self, project: "Project") -> None:
-        self._project = project
-        self._orders: dict[ClassInfo, list[ClassInfo]] = {}
-        self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
-
-    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
-        """Return a class and the program's classes that it extends, in the order in which members are looked up."""
-        if info not in self._orders:
-            found = [info, *self._above(info, MAX_HOPS)]
-            self._orders[info] = [each for at, each in enumerate(found) if each not in found[at + 1 :]]
-        return [] if info.twice else [each for each in self._orders[info] if not each.twice]
-
-    def _above(self, info: ClassInfo, hops: int) -> list[ClassInfo]:
-        bases = [self._project.classes[base] for base in info.bases if base in self._project.classes] if hops else []
-        return [*bases, *(further for base in bases for further in self._above(base, hops - 1))]
-
-    def method(self, owner: ClassInfo, name: str) -> tuple[Function, Module, ClassInfo] | None:
-        """Return a method, bases followed."""
-        found = next((info for info in self.order_of(owner) if name in info.methods), None)
-        return (found.methods[name], found.scope.module, found) if found is not None else None
-
-    def above(self, owner: ClassInfo, around: ClassInfo, name: str) -> ClassInfo | None:
-        """Return the class whose method `super()` means in a method of one class, where the object is of another."""
-        order = self.order_of(owner)
-        after = order[order.index(around) + 1 :] if around in order else []
-        return next((info for info in after if name in info.methods), None)
-
-    def attribute(self, owner: ClassInfo, name: str) -> list[tuple[Binding, Scope]]:
-        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
-        return next((info.attributes[name] for info in self.order_of(owner) if name in info.attributes), [])
-
-    @cached_property
-    def extending(self) -> dict[str, list[ClassInfo]]:
-        """Return the classes that extend a class, by its full name."""
-        found: dict[str, list[ClassInfo]] = defaultdict(list)
-        for info in list(self._project.classes.values()):
-            for base in dict.fromkeys(info.bases):
-                if base and base != info.name:
-                    found[base].append(info)
-        return dict(found)
-
-    def below(self, owner: ClassInfo) -> Iterator[ClassInfo]:
-        """Yield the classes that extend a class, themselves or through others, each once."""
-        todo, seen = [owner.name], {owner.name}
-        while todo:
-            for info in self.extending.get(todo.pop(), ()):
-                if info.name not in seen:
-                    seen.add(info.name)
-                    todo.append(info.name)
-                    yield info
-
-    @cached_property
-    def reset(self) -> frozenset[str]:
-        """Return the attributes that code other than a constructor sets."""
-        methods = [m for info in list(self._project.classes.values()) for m in info.methods.items()]
-        own = (kept(method, stored) for name, method in methods if name not in CONSTRUCTORS)
-        return frozenset().union(*own, *(module.stores for module in self._project.modules.values()))
-
-    def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
-        """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
-        key = (function, owner.name)
-        if key not in self._settings:
-            self._settings[key] = frozenset()  # a circle sets nothing more
-            found = kept(function, stored)
-            for call in walk(function) if depth else ():
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                    own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
-                    method = self.method(owner, call.func.attr) if own else None
-                    found |= self.attributes_set(method[0], owner, depth - 1) if method else frozenset()
-            self._settings[key] = frozenset(found)
-        return self._settings[key]
