@@ -7,6 +7,7 @@ from pathlib import Path
 from gates.code.syntax import SourceModule, Unparsed, content, parse
 from gates.project.files import files_of, package_root
 from gates.task.task import Task
+from gates.task.yaml_source import shown
 
 KEPT = 2000  # modules that are held at a time, for all that read them in one process
 
@@ -18,25 +19,22 @@ class Sources:
         self.root = root
         self.is_file = cache(Path.is_file)
         self.files = cache(partial(files_of, root=root))
+        self.shown = partial(shown, root=root)  # as reports name it
 
     def module(self, path: Path, package: str) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
-        raw, shown = content(path), self.shown(path)
-        found = Unparsed(f"{shown}:1: {raw}") if isinstance(raw, str) else _parsed(raw, shown, package)
+        raw, name = content(path), self.shown(path)
+        found = Unparsed(f"{name}:1: {raw}") if isinstance(raw, str) else _parsed(raw, name, package)
         if isinstance(found, Unparsed):
             raise found
         return found
 
-    def shown(self, path: Path) -> str:
-        """Return a path as reports name it, relative to the project where it lies inside."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
-
 
 @lru_cache(maxsize=KEPT)
-def _parsed(raw: bytes, shown: str, package: str) -> SourceModule | Unparsed:
+def _parsed(raw: bytes, name: str, package: str) -> SourceModule | Unparsed:
     """Parse a file; what several kinds of evidence read in the same state is parsed once for all of them."""
     try:
-        return parse(raw, shown, package)
+        return parse(raw, name, package)
     except Unparsed as error:
         return error
 

@@ -276,7 +276,6 @@ class Resolver:
         raise Absent(f"{module.path} defines no {full!r}{above_too}{_near(names[0], node.body)}", defined=False)
 
 
-TYPE_TESTS = {"isinstance", "issubclass"}
 LOOKS_UP = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "attrgetter"}
 
 
@@ -314,16 +313,15 @@ def names_in(module: SourceModule) -> set[str]:
 
 def _mentions(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the parts of a node where a name only stands: annotations, type tests, `except`, bare expressions."""
-    if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-        yield node.annotation
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
-        yield node.returns
-    elif isinstance(node, ast.ExceptHandler) and node.type:
-        yield node.type
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute | ast.Name):
-        yield node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TYPE_TESTS:
-        yield from node.args
+    match node:
+        case ast.arg(annotation=ast.AST() as part) | ast.AnnAssign(annotation=part):
+            yield part
+        case ast.FunctionDef(returns=ast.AST() as part) | ast.AsyncFunctionDef(returns=ast.AST() as part):
+            yield part
+        case ast.ExceptHandler(type=ast.AST() as part) | ast.Expr(value=ast.Attribute() | ast.Name() as part):
+            yield part
+        case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=parts):
+            yield from parts
 
 
 def _near(name: str, body: list[ast.stmt]) -> str:
