@@ -215,18 +215,6 @@ def is_exported(body: list[ast.stmt], name: str) -> bool:
     return any(isinstance(item, ast.Constant) and item.value == name for item in listed)
 
 
-def body_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
-    """Return the body of the module or class that a definition belongs to; nothing for what is none."""
-    bodies = [body] if isinstance(node, Definition) else []
-    for each in bodies:
-        for one in live_statements(each):
-            if one is node:
-                return each
-            if isinstance(one, ast.ClassDef) and one.lineno <= node.lineno <= (one.end_lineno or 0):
-                bodies.append(one.body)
-    return []
-
-
 def makes_names(body: list[ast.stmt]) -> int:
     """Return the line in which a module gives itself names that are not written out, or 0."""
     for statement in live_statements(body):

@@ -21,7 +21,7 @@ from gates.task.task import Task
 from gates.words import meant
 
 MAX_HOPS = 20
-Found = tuple[SourceModule, ast.stmt]
+Found = tuple[SourceModule, list[ast.stmt]]  # a definition, and what a property has beside its getter
 Ways = list[Found]
 Import = ast.Import | ast.ImportFrom
 
@@ -102,17 +102,16 @@ class Resolver:
 
     def _traced(self, binding: CodeBinding) -> dict[str, object]:
         module_name, _, name = (binding.symbol or "").partition(":")
-        (module, node), *others = self._find(self._module_of(module_name), name.split("."))
-        parts = _parts(module, node)
+        (module, parts), *others = self._find(self._module_of(module_name), name.split("."))
         uses = tuple(self._use(name, parts, module) for name in binding.uses)
-        for other, way in others:
+        for other, ways in others:
             for use in uses:
-                if bool(self._use(use.name, _parts(other, way), other).lines) is not bool(use.lines):
-                    places = " and ".join(sorted({f"{module.path}:{node.lineno}", f"{other.path}:{way.lineno}"}))
-                    raise Undecided(f"it is defined in {places}, of which one uses {use.name}")
-        more = tuple(dict.fromkeys(lines_of(other, _parts(other, way)) for other, way in others))
+                if bool(self._use(use.name, ways, other).lines) is not bool(use.lines):
+                    places = sorted({f"{module.path}:{parts[0].lineno}", f"{other.path}:{ways[0].lineno}"})
+                    raise Undecided(f"it is defined in {' and '.join(places)}, of which one uses {use.name}")
+        more = tuple(dict.fromkeys(lines_of(*other) for other in others))
         found = {"location": lines_of(module, parts), "uses": uses, "others": more}
-        return {**found, "is_function": isinstance(node, Function)}
+        return {**found, "is_function": isinstance(parts[0], Function)}
 
     @cached_property
     def _program(self) -> Project:
@@ -178,7 +177,7 @@ class Resolver:
                     raise
         if not found:
             raise reasons[0]
-        return [*{one[1]: one for one in found}.values()]
+        return [*{parts[0]: (one, parts) for one, parts in found}.values()]
 
     def _by(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> Ways:
         """Follow one statement that gives a name its meaning."""
@@ -188,7 +187,7 @@ class Resolver:
             return renamed
         if not any((self.root / module.path).is_relative_to(self.root / part) for part in self._implementation):
             raise Absent(f"{module.path}:{node.lineno} lies outside of the task's implementation{self._astray()}")
-        return self._inside(module, node, names[0], names[1:], hops)
+        return self._inside(module, [node], names[0], names[1:], hops)
 
     def _astray(self) -> str:
         """Return, in words, the paths of the implementation that lead nowhere: the code may be meant by one of them."""
@@ -241,16 +240,18 @@ class Resolver:
             raise Undecided(f"{module.path}:{line} makes names by an expression")
         raise Absent(f"{module.path} defines no {name!r}{_near(name, body)}", defined=False)
 
-    def _inside(self, module: SourceModule, node: ast.stmt, owner: str, names: list[str], hops: int) -> Ways:
+    def _inside(self, module: SourceModule, parts: list[ast.stmt], owner: str, names: list[str], hops: int) -> Ways:
         """Follow names into classes, from what an `owner` is; what lies inside of a function is no symbol."""
+        node = parts[0]
         if not names:
-            return [(module, node)]
+            return [(module, parts)]
         if not isinstance(node, ast.ClassDef):
             if isinstance(node, Definition):
                 raise Absent(f"{module.path}: {owner!r} is a function; what it defines inside cannot be named")
             raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
         if inner := meanings.member_of(module, node, names[0]):
-            return self._inside(module, inner, f"{owner}.{names[0]}", names[1:], hops)
+            beside = meanings.accessors_of(node.body, inner)
+            return self._inside(module, [inner, *beside], f"{owner}.{names[0]}", names[1:], hops)
         if stub := meanings.stub_of(node.body, names[0]):
             raise _promised(module, stub, f"{owner}.{names[0]}")
         return self._inherited(module, node, owner, names, hops)
@@ -259,14 +260,14 @@ class Resolver:
         """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
         full, bases, unseen = f"{owner}.{names[0]}", [*meanings.bases_of(node)], hops >= MAX_HOPS
         for base in bases if not unseen else []:
-            above, cls = nothing = module, ast.stmt()
+            above, parts = nothing = module, [ast.stmt()]
             with suppress(Absent, Undecided):
-                above, cls = self._find(module, base, hops + 1)[0] if base else nothing
-            if not isinstance(cls, ast.ClassDef):
+                above, parts = self._find(module, base, hops + 1)[0] if base else nothing
+            if not isinstance(cls := parts[0], ast.ClassDef):
                 unseen = True
                 continue
             try:
-                return self._inside(above, cls, cls.name, names, hops + 1)
+                return self._inside(above, parts, cls.name, names, hops + 1)
             except Absent as error:
                 if error.defined:
                     raise
@@ -285,7 +286,7 @@ def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: 
     called = program.scope_of(module.tree, module).dotted(ast.Name(first))
     wanted = {program.canonical(f"{top}{dot}{rest}", module) for top in (first, called)}
     mentioned = {inner for outer in walk(module.tree) for part in _mentions(outer) for inner in walk(part)}
-    nodes: list[ast.Name | ast.Attribute] = [*module.names, *module.attributes]
+    nodes: list[ast.Name | ast.Attribute] = [*module.nodes(ast.Name), *module.nodes(ast.Attribute)]
     found = set()
     for node in (each for each in nodes if isinstance(each.ctx, ast.Load) and each not in mentioned):
         if any(first_line(part) <= node.lineno <= (part.end_lineno or 0) for part in within):
@@ -338,12 +339,8 @@ def refuse_unknown_names(task: Task, root: Path) -> None:
 
 def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
     """Return the lines of a definition with its decorators, and of what a property has beside its getter."""
-    first = min(part.lineno for one in parts for part in (one, *getattr(one, "decorator_list", [])))
-    return Location(path=module.path, line=first, last_line=max(one.end_lineno or one.lineno for one in parts))
-
-
-def _parts(module: SourceModule, node: ast.stmt) -> list[ast.stmt]:
-    return [node, *meanings.accessors_of(meanings.body_of(module.tree.body, node), node)]
+    last = max(one.end_lineno or one.lineno for one in parts)
+    return Location(path=module.path, line=min(map(first_line, parts)), last_line=last)
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:

@@ -78,7 +78,7 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
     """Yield each use of an attribute that the object's class and its bases lack and the file itself never stores."""
     stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
-    for node in module.attributes:
+    for node in module.nodes(ast.Attribute):
         if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
             continue
         imported = isinstance(node.value, ast.Name) and node.value.id in module.aliases
@@ -97,8 +97,7 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
 
 
 def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
-    for node in module.live.get(ast.ClassDef, ()):
-        assert isinstance(node, ast.ClassDef)
+    for node in module.nodes(ast.ClassDef):
         if any(tail_of(base.value if isinstance(base, ast.Subscript) else base) in bases for base in node.bases):
             yield node.name
 

@@ -79,7 +79,8 @@ class Walker(Running):
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(sum(1 + len(path.words) // 8 for path in paths))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return [path.binds(node.name, self._defined(node, path, scope)) for path in paths]
+            key, own = f"{scope.module.name}.{node.name}@{node.lineno}", self.project.scope_of(node, scope.module)
+            return [path.binds(node.name, Value(key, closure=Closure(node, own, path.names))) for path in paths]
         if isinstance(node, ast.If):
             return self._if(node, paths, scope)
         if isinstance(node, ast.For | ast.AsyncFor):
@@ -111,10 +112,6 @@ class Walker(Running):
             return [self.touched(node.value, path, scope) for path in paths]
         asked = node.value if isinstance(node, ast.Expr) else node.test if isinstance(node, ast.Assert) else None
         return paths if asked is None or node not in self.hot else [path for path, _ in self.run(asked, paths, scope)]
-
-    def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef, path: State, scope: Scope) -> Value:
-        own = self.project.scope_of(node, scope.module)
-        return Value(f"{scope.module.name}.{node.name}@{node.lineno}", closure=Closure(node, own, path.names))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, paths: Paths, scope: Scope) -> Paths:
         if node.value is None:
