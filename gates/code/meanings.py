@@ -110,11 +110,6 @@ def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
     None where it is deleted or stands for nothing in the end (see `stub_of`); of fallbacks the one that does something.
     """
     found = _meanings(body, name)
-    node = found.get("definition")
-    later = replaced_by(body, name, node.lineno) if node else None
-    if later is not None:
-        other = later.value.id if isinstance(later.value, ast.Name) else ""
-        return _meanings(body, other).get("definition", later)
     return found.get("definition") or found.get("assignment") or found.get("import")
 
 
@@ -131,7 +126,7 @@ def _meanings(body: list[ast.stmt], name: str) -> dict[str, ast.stmt]:
         if kind == "stub" and id(node) not in settled:
             found.setdefault(kind, node)  # one way among others
         elif kind:
-            if kind in {"stub", "deleted"}:
+            if kind in {"stub", "deleted"} or (id(node) in settled and _replaces(node, name)):
                 found.clear()
             found[kind] = node
             if kind == "definition":
@@ -247,14 +242,10 @@ def _assigned(node: ast.stmt) -> set[str]:
     return {name.id for name in inside if isinstance(name.ctx, ast.Store)}  # `a.b = 1` gives `a` no other value
 
 
-def replaced_by(body: list[ast.stmt], name: str, after: int) -> ast.Assign | None:
-    """Return the assignment that in any case gives a name another value after a line, not made of the old one."""
-    found: ast.Assign | None = None
-    for node in _settled(body):
-        if isinstance(node, ast.Assign) and node.lineno > after and name in _assigned(node):
-            made_of_it = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
-            found = None if made_of_it else node
-    return found
+def _replaces(node: ast.stmt, name: str) -> bool:
+    """Return whether a statement gives a name a value that is not made of the old one."""
+    made = node.value if isinstance(node, ast.Assign) and name in _assigned(node) else None
+    return made is not None and not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(made))
 
 
 def parts_of(node: ast.expr) -> list[str]:

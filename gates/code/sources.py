@@ -9,7 +9,7 @@ from gates.project.files import files_of, package_root
 from gates.task.task import Task
 from gates.task.yaml_source import shown
 
-KEPT = 2000  # modules that are held at a time, for all that read them in one process
+_parsed = lru_cache(maxsize=2000)(parse)  # once for all kinds of evidence that read a file in the same state
 
 
 class Sources:
@@ -24,19 +24,9 @@ class Sources:
     def module(self, path: Path, package: str) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
         raw, name = content(path), self.shown(path)
-        found = Unparsed(f"{name}:1: {raw}") if isinstance(raw, str) else _parsed(raw, name, package)
-        if isinstance(found, Unparsed):
-            raise found
-        return found
-
-
-@lru_cache(maxsize=KEPT)
-def _parsed(raw: bytes, name: str, package: str) -> SourceModule | Unparsed:
-    """Parse a file; what several kinds of evidence read in the same state is parsed once for all of them."""
-    try:
-        return parse(raw, name, package)
-    except Unparsed as error:
-        return error
+        if isinstance(raw, str):
+            raise Unparsed(f"{name}:1: {raw}")
+        return _parsed(raw, name, package)
 
 
 class ModuleFiles:

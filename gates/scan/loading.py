@@ -31,19 +31,13 @@ NO_KEY = {  # any more, and what replaces it
 
 def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
     """Load the shipped rules, and a project's in place of those of the same id; raise `UsageError` for wrong ones."""
-    found = dict(_shipped())
-    if folder is not None and folder.is_dir():
-        found |= _own(folder, root or folder.parent)
-    return found
+    return {**_shipped(), **(own_rules(folder, root or folder.parent) if folder else {})}
 
 
-def check_rules(folder: Path, root: Path) -> None:
-    """Raise `UsageError` that names everything wrong in the code rules of a project's folder."""
-    if folder.is_dir():
-        _own(folder, root)
-
-
-def _own(folder: Path, root: Path) -> dict[str, Rule]:
+def own_rules(folder: Path, root: Path) -> dict[str, Rule]:
+    """Load the rules of a project, if it has some; raise `UsageError` that names everything wrong in them."""
+    if not folder.is_dir():
+        return {}
     from gates.scan.checking import failures  # what applies rules takes a while to import
 
     found = load_folder(folder, root)
