@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from gates import model
@@ -110,7 +110,7 @@ class CriterionReport(Model):
     measures: tuple[Trace, ...] = ()
 
 
-class Report(Model):
+class Report(Model, title="gates result"):
     """All of one run in one value; every format is a rendering of it.
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
@@ -118,8 +118,6 @@ class Report(Model):
     before; `excerpts` are the lines around the places that findings name. `found_by` are the options by which commands
     find it, where it lies elsewhere than usual.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
 
     schema_: str = Field(default=RESULT_SCHEMA, alias="schema")
     task: model.TaskIdentity

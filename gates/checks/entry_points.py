@@ -192,10 +192,8 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
     name, expected = entry.name, "it returns" if entry.call else "exit code 0"
-    about = About(
-        rule="EX004", check=f"entry:{index}", subject=name, command=name if entry.run else "", expected=expected
-    )
-    about = about.but(location=task.place(entry))
+    about = About(rule="EX004", check=f"entry:{index}", subject=name, location=task.place(entry), expected=expected)
+    about = about.but(command=name if entry.run else "")
     if seen is None or seen.process is None:
         why = seen.problem if seen else evidence.why_missing(EntryPointRuns)
         fix = "Name a callable that there is." if entry.call else "Name a command that can be started."

@@ -1,6 +1,5 @@
 """The files of a project as they are read: each listed once, parsed once, and where the modules of a name lie."""
 
-from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
@@ -33,8 +32,10 @@ class ModuleFiles:
     """Finds modules below the folders that they are imported from: the root, `src`, where the implementation lies."""
 
     def __init__(self, task: Task, sources: Sources) -> None:
-        self._sources = sources
-        self._roots = tuple(_roots(task, sources))
+        self._sources, root = sources, sources.root
+        packages = [each for path in task.implementation if (each := package_root(root / path)) != root]
+        nested = (each for package in packages for each in (package, package.parent))
+        self._roots = [each for each in dict.fromkeys((root, root / "src", *nested)) if each.is_relative_to(root)]
 
     def package(self, path: Path) -> str:
         """Return the dotted name of the package that a file lies in, from the deepest root above it."""
@@ -57,12 +58,3 @@ class ModuleFiles:
             if self.file(".".join(parts[:at])):
                 return ".".join(parts[:at]), parts[at:]
         return None
-
-
-def _roots(task: Task, sources: Sources) -> Iterator[Path]:
-    root = sources.root
-    roots = [root, root / "src"]
-    for path in (root / each for each in task.implementation):
-        folder = package_root(path / "__init__.py" if path.is_dir() else path)
-        roots += [folder, folder.parent] if folder != root else []
-    yield from (found for found in dict.fromkeys(roots) if found.is_relative_to(root))

@@ -73,15 +73,14 @@ def near(path: Path) -> Path:
 def import_roots(task: Task, context: Context) -> list[Path]:
     """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
     root = context.root
-    entries = [root / entry for entry in task.implementation]
-    packages = [package_root(path / "__init__.py" if path.is_dir() else path) for path in entries]
+    packages = [package_root(root / entry) for entry in task.implementation]
     beside = [root / "src"] if (root / "src").is_dir() else []
     return [path for path in dict.fromkeys((root, *beside, *packages)) if path.is_relative_to(root)]
 
 
 def package_root(path: Path) -> Path:
-    """Return the folder above the outermost package that a file lies in."""
-    folder = path.parent
+    """Return the folder above the outermost package that a file lies in, or that a folder is a part of."""
+    folder = path if path.is_dir() else path.parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     return folder

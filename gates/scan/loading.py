@@ -1,8 +1,8 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -56,12 +56,12 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
     found: dict[str, Rule] = {}
     errors: list[str] = []
-    known: dict[str, Vocabulary] = {}
+    shared = cache(partial(vocabulary, folders=(folder / EVENTS, SHIPPED / EVENTS), root=root))
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
             continue
         try:
-            rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)
+            rule = load(path, root, shared)
             if rule.id in found:
                 errors.append(f"{rule.source}:1:1: the rule {rule.id!r} is also in {found[rule.id].source}; keep one")
             found[rule.id] = rule
@@ -72,15 +72,8 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     return found
 
 
-def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, Vocabulary] | None = None) -> Rule:
-    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it. `known` are vocabularies read."""
-    known = {} if known is None else known
-
-    def shared(name: str) -> Vocabulary:
-        if name not in known:
-            known[name] = vocabulary(name, tuple(vocabularies), root)
-        return known[name]
-
+def load(path: Path, root: Path, shared: Callable[[str], Vocabulary]) -> Rule:
+    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it. `shared` finds vocabularies."""
     shown = yaml_source.shown(path, root)
     form, document = _read(path, shown, RuleForm)
     try:
