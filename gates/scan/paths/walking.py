@@ -83,6 +83,8 @@ class Walker(Running):
             return [path.binds(node.name, Value(key, closure=Closure(node, own, path.names))) for path in paths]
         if isinstance(node, ast.If):
             return self._if(node, paths, scope)
+        if isinstance(node, Loop) and node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
         if isinstance(node, ast.For | ast.AsyncFor):
             return self._for(node, paths, scope)
         if isinstance(node, ast.While):
@@ -204,8 +206,6 @@ class Walker(Running):
         return paths
 
     def _for(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
-        if node not in self.hot:
-            return self.forgotten([node], paths, scope, node)
         function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
         if function is not None and function in self.hot and inner(function, ast.Yield):
             self.give_up()  # the two take turns
@@ -224,8 +224,6 @@ class Walker(Running):
 
     def _while(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
         """Walk a loop in two turns, or in one where it only tries again."""
-        if node not in self.hot:
-            return self.forgotten([node], paths, scope, node)
         marked = not isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise)
         run = (self._turns(node, path, scope, lambda each, _turn: each, marked=marked) for path in paths)
         return [each for after in run for each in after]

@@ -96,10 +96,9 @@ class Types:
         if isinstance(node, ast.Attribute):
             bindings = scope.attribute(node)
             return self._read(self._agreed(bindings, None)) if bindings else None
-        if isinstance(node, ast.IfExp):
-            return one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
-        if isinstance(node, ast.BoolOp):
-            return one({self.of(n, scope) for n in node.values if not is_none(n)})
+        if isinstance(node, ast.IfExp | ast.BoolOp):
+            sides = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+            return one({self.of(side, scope) for side in sides if not is_none(side)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         return LITERALS.get(type(node))
