@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from gates.errors import UsageError
 from gates.measuring.samples import Samples, first_wrong
@@ -72,10 +72,8 @@ class Origin(Model):
         return f"commit {self.commit[:12]}{', changed since' if self.dirty else ''}" if self.commit else "no commit"
 
 
-class Bundle(Model):
+class Bundle(Model, title="gates bundle"):
     """A measurement made on another machine. `digest` is that of all the rest; `signature` speaks for all but both."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, title="gates bundle")
 
     schema_: Literal["gates.bundle/1"] = Field(alias="schema")
     task: TaskIdentity

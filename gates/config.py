@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from gates.errors import UsageError
@@ -22,10 +22,8 @@ DEFAULT_TIMEOUT_S = 900.0
 SIGNER = r"^\S+ +(\S+ +)?\S+ +\S+[^\r\n]*$"  # a line of an allowed_signers file: who, options, kind of key, key
 
 
-class Settings(Model):
+class Settings(Model, title="tool.gates"):
     """What `[tool.gates]` may say; paths are relative to the folder of its pyproject.toml."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", title="tool.gates")
 
     tasks: str = "tasks"
     reports: str = "reports"

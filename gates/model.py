@@ -68,6 +68,7 @@ class Status(StrEnum):
 
 
 SEVERITIES, LEVELS = tuple(Severity), tuple(Level)
+GRAVE = {Severity.CRITICAL, Severity.HIGH}
 WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
 SEVERITY = {  # of a finding that does not say how much it matters; all others are for information
     Outcome.FAILED: {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
@@ -202,7 +203,7 @@ class Finding(Model):
     @property
     def blocks(self) -> bool:
         """Whether this finding alone stops the change."""
-        grave = self.level is Level.MUST or self.severity in {Severity.CRITICAL, Severity.HIGH}
+        grave = self.level is Level.MUST or self.severity in GRAVE
         return self.outcome is Outcome.FAILED and self.waived is None and grave
 
     @property

@@ -5,27 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from gates.model import (
-    LEVELS,
-    SEVERITIES,
-    WORST_FIRST,
-    CommandRecord,
-    Decision,
-    FileDigest,
-    Finding,
-    Level,
-    Location,
-    Model,
-    Outcome,
-    Planned,
-    Revision,
-    Status,
-    TaskIdentity,
-    Verdict,
-)
+from gates import model
+from gates.model import Decision, Finding, Level, Location, Model, Outcome
 from gates.words import joined
 
 RESULT_SCHEMA = "gates.result/1"
@@ -98,7 +82,7 @@ class GateReport(Model):
     not_run_because: str = ""
     duration_s: float = Field(ge=0)
     reasons: tuple[str, ...]
-    checks: tuple[Planned, ...]
+    checks: tuple[model.Planned, ...]
     findings: tuple[Finding, ...]
     sections: tuple[Section, ...] = ()
 
@@ -119,14 +103,14 @@ class CriterionReport(Model):
     id: str
     text: str
     level: Level
-    status: Status
+    status: model.Status
     reasons: tuple[str, ...] = ()
     code: tuple[Trace, ...] = ()
     tests: tuple[Trace, ...] = ()
     measures: tuple[Trace, ...] = ()
 
 
-class Report(Model):
+class Report(Model, title="gates result"):
     """All of one run in one value; every format is a rendering of it.
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
@@ -135,23 +119,21 @@ class Report(Model):
     find it, where it lies elsewhere than usual.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
-
     schema_: str = Field(default=RESULT_SCHEMA, alias="schema")
-    task: TaskIdentity
-    revision: Revision
+    task: model.TaskIdentity
+    revision: model.Revision
     environment: dict[str, str]
     partial: str = ""
     taken: str = ""
     started_at: str
     duration_s: float = Field(ge=0)
-    verdict: Verdict
+    verdict: model.Verdict
     score: Score
     findings: tuple[Finding, ...] = ()
     gates: tuple[GateReport, ...]
     criteria: tuple[CriterionReport, ...]
-    commands: tuple[CommandRecord, ...] = ()
-    evidence: tuple[FileDigest, ...] = ()
+    commands: tuple[model.CommandRecord, ...] = ()
+    evidence: tuple[model.FileDigest, ...] = ()
     excerpts: dict[str, str] = Field(default={})
     since: str = ""
     found_by: SkipJsonSchema[str] = Field(default="", exclude=True)
@@ -194,7 +176,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
 def _rank(f: Finding) -> tuple[object, ...]:
     decides, place = f.blocks or f.leaves_open, f.location
-    worst = WORST_FIRST.index(f.outcome), LEVELS.index(f.level), SEVERITIES.index(f.severity)
+    worst = model.WORST_FIRST.index(f.outcome), model.LEVELS.index(f.level), model.SEVERITIES.index(f.severity)
     where = place is None, (place.path, place.lines.start) if place else ("", 0), str(place)
     return not decides, *worst, f.rule, f.criterion or "", f.alike, *where, f.subject, f.message, f.check, f.actual
 

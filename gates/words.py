@@ -21,6 +21,12 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def place_in(error: UnicodeDecodeError) -> str:
+    """Return the line and the column of the first byte that is no text."""
+    before = error.object[: error.start].split(b"\n")
+    return f"{len(before)}:{len(before[-1]) + 1}"
+
+
 def visible(text: str) -> str:
     """Show control characters, and those that turn the direction of writing, as escapes."""
     shown = (c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)

@@ -1,10 +1,11 @@
 """Builders for tests of code rules: a rule from a few lines, applied to a few files."""
 
 import textwrap
+from functools import partial
 from pathlib import Path
 
 from gates.scan.checking import Scanner
-from gates.scan.loading import EVENTS, SHIPPED, load_rules
+from gates.scan.loading import EVENTS, SHIPPED, load_rules, vocabulary
 from gates.scan.loading import load as load_rule
 from gates.scan.program.project import project_of
 from gates.scan.rule import Rule, Site
@@ -16,7 +17,7 @@ def a_rule(folder: Path, body: str, name: str = "mine") -> Rule:
     """Return a rule of the given body, its words filled in."""
     path = folder / f"{name}.yaml"
     path.write_text(f"id: {name}\n{WORDS}{textwrap.dedent(body)}", encoding="utf-8")
-    return load_rule(path, folder, (SHIPPED / EVENTS,))
+    return load_rule(path, folder, partial(vocabulary, folders=(SHIPPED / EVENTS,), root=folder))
 
 
 def sites(rule: Rule | str, files: dict[str, str] | str) -> list[Site]:

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
 from gates.evidence.source_tree import RuleTrace, SourceTree
-from gates.model import Basis, Finding, Level, Planned, Severity
+from gates.model import GRAVE, Basis, Finding, Level, Planned, Severity
 from gates.scan.rule import Site
 from gates.task.task import Task
-
-BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -53,7 +51,7 @@ def _entry(about: About, name: str, seen: SourceTree) -> Iterator[Finding]:
 
 def _broken(about: About, rule: RuleTrace, site: Site) -> Finding:
     own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
-    worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
+    worth = rule.severity if rule.severity not in GRAVE else Severity.MEDIUM  # reading alone never blocks
     facts = {"severity": worth, "expected": f"{rule.rule} is kept", "actual": " -> ".join(site.trace) or "broken"}
     message, command = f"{rule.rule}: {rule.problem_text}{own}", f"gates explain {rule.rule}"
     return about.failed(message, rule.fix, impact=rule.impact, command=command, **facts)

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
 from gates.model import CommandRecord, Finding, Location, Model, Planned, Row, Severity
+from gates.project.files import pyproject_of
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
 from gates.words import first_of, printable
@@ -107,11 +107,8 @@ def _no_result(returned: str, written: str) -> str:
 
 def scripts_of(root: Path) -> set[str]:
     """Return the functions that `pyproject.toml` makes commands of, as `package.module:name`."""
-    try:
-        said = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return set()
-    return {"".join(text.partition("[")[0].split()) for table in TABLES for text in _values(said, table)}
+    told = (text for table in TABLES for text in _values(pyproject_of(root), table))
+    return {"".join(text.partition("[")[0].split()) for text in told}
 
 
 def _values(said: object, table: tuple[str, ...]) -> Iterator[str]:
@@ -196,10 +193,8 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
     name, expected = entry.name, "it returns" if entry.call else "exit code 0"
-    about = About(
-        rule="EX004", check=f"entry:{index}", subject=name, command=name if entry.run else "", expected=expected
-    )
-    about = about.but(location=task.place(entry))
+    about = About(rule="EX004", check=f"entry:{index}", subject=name, location=task.place(entry), expected=expected)
+    about = about.but(command=name if entry.run else "")
     if seen is None or seen.process is None:
         why = seen.problem if seen else evidence.why_missing(EntryPointRuns)
         fix = "Name a callable that there is." if entry.call else "Name a command that can be started."

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import python_files
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity
 from gates.project.copies import copy_project
-from gates.project.files import import_roots, module_name, package_root, packages_of
+from gates.project.files import import_roots, module_name, package_root, packages_of, pyproject_of
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import printable
@@ -40,7 +39,7 @@ class Built(Model):
 
 def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]]:
     """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
-    project, runs = _pyproject(context.root), list[ProcessRun]()
+    project, runs = pyproject_of(context.root), list[ProcessRun]()
     says = project is None or "build-system" in project  # [project] alone describes what may never be a package
     if not says and not (context.root / "setup.py").is_file():
         why = "neither [build-system] nor setup.py says how it is built"
@@ -78,15 +77,6 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]
     finally:
         shutil.rmtree(whole, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _pyproject(root: Path) -> dict[str, Any] | None:
-    """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
-    path = root / "pyproject.toml"
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError):
-        return None
 
 
 def _needed(builder: Any) -> set[str]:  # noqa: ANN401  # a ProjectBuilder

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from gates.code.syntax import Definition, constant_truth, leaves, live_statements
+from gates.code.syntax import Definition, SourceModule, constant_truth, leaves, live_nodes, live_statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # These change how a function is seen or run, never what it does: under any other decorator a body may be elsewhere.
@@ -36,12 +36,12 @@ def refuses(node: ast.stmt) -> bool:
     """Return whether a definition, or a method of it that is not abstract, says by an error that it is not there."""
     if isinstance(node, ast.ClassDef):
         return any(map(refuses, node.body))
-    return isinstance(node, Function) and not _decorators(node) & ABSTRACT and _refuses(node.body)
+    return isinstance(node, Function) and not decorators_of(node) & ABSTRACT and _refuses(node.body)
 
 
 def is_overload(node: ast.stmt) -> bool:
     """Return whether a definition only tells the types of another one of its name."""
-    return isinstance(node, Function) and "overload" in _decorators(node)
+    return isinstance(node, Function) and "overload" in decorators_of(node)
 
 
 def is_accessor(node: ast.stmt) -> bool:
@@ -89,10 +89,11 @@ def _members(node: ast.ClassDef) -> Iterator[ast.stmt]:
 
 def is_plain(node: Function | ast.ClassDef) -> bool:
     """Return whether no decorator may make of a definition something else than what is written."""
-    return _decorators(node) <= PLAIN
+    return decorators_of(node) <= PLAIN
 
 
-def _decorators(node: Function | ast.ClassDef) -> set[str]:
+def decorators_of(node: Function | ast.ClassDef) -> set[str]:
+    """Return the last names of the decorators of a definition."""
     return {last_name(part) for part in node.decorator_list}
 
 
@@ -109,11 +110,6 @@ def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
     None where it is deleted or stands for nothing in the end (see `stub_of`); of fallbacks the one that does something.
     """
     found = _meanings(body, name)
-    node = found.get("definition")
-    later = replaced_by(body, name, node.lineno) if node else None
-    if later is not None:
-        other = later.value.id if isinstance(later.value, ast.Name) else ""
-        return _meanings(body, other).get("definition", later)
     return found.get("definition") or found.get("assignment") or found.get("import")
 
 
@@ -130,7 +126,7 @@ def _meanings(body: list[ast.stmt], name: str) -> dict[str, ast.stmt]:
         if kind == "stub" and id(node) not in settled:
             found.setdefault(kind, node)  # one way among others
         elif kind:
-            if kind in {"stub", "deleted"}:
+            if kind in {"stub", "deleted"} or (id(node) in settled and _replaces(node, name)):
                 found.clear()
             found[kind] = node
             if kind == "definition":
@@ -175,22 +171,23 @@ def _settled(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             return
 
 
-def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Import]:
-    """Return the imports that may give a name its meaning, the last first: ways among others, as in `try`/`except`."""
-    settled = {id(node) for node in _settled(body)}
-    found: list[ast.ImportFrom | ast.Import] = []
-    for node in live_statements(body):
-        if isinstance(node, ast.ImportFrom | ast.Import) and _meaning(node, name, body):
-            found = [node] if id(node) in settled else [node, *found]
-    return found
+def ways_to(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """Return what may give a name its meaning, what counts first, but for what a later statement replaces in any case.
 
-
-def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stmt]:
-    """Return what else may give a name its meaning, but for what a plain definition below it replaces in any case."""
-    final = isinstance(node, Definition) and is_plain(node) and any(one is node for one in _settled(body))
-    kinds = {"definition", "assignment", "import"}
-    ways = (one for one in live_statements(body) if _meaning(one, name, body) in kinds)
-    return [one for one in ways if one is not node and not (final and one.lineno < node.lineno)]
+    Imports are ways among others, as in `try`/`except`: the last one counts.
+    """
+    node, settled = member(body, name), {id(one) for one in _settled(body)}
+    kinds = {one: _meaning(one, name, body) for one in live_statements(body)}
+    if node is None:
+        return []
+    if kinds.get(node) == "import":
+        imports: list[ast.stmt] = []
+        for one in (one for one, kind in kinds.items() if kind == "import"):
+            imports = [one] if id(one) in settled else [one, *imports]
+        return imports
+    final = isinstance(node, Definition) and is_plain(node) and id(node) in settled
+    ways = [one for one, kind in kinds.items() if kind in {"definition", "assignment", "import"} and one is not node]
+    return [node, *(one for one in ways if not (final and one.lineno < node.lineno))]
 
 
 def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
@@ -211,18 +208,6 @@ def is_exported(body: list[ast.stmt], name: str) -> bool:
     if listed is None or not all(isinstance(item, ast.Constant) for item in listed):
         return True
     return any(isinstance(item, ast.Constant) and item.value == name for item in listed)
-
-
-def body_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
-    """Return the body of the module or class that a definition belongs to; nothing for what is none."""
-    bodies = [body] if isinstance(node, Definition) else []
-    for each in bodies:
-        for one in live_statements(each):
-            if one is node:
-                return each
-            if isinstance(one, ast.ClassDef) and one.lineno <= node.lineno <= (one.end_lineno or 0):
-                bodies.append(one.body)
-    return []
 
 
 def makes_names(body: list[ast.stmt]) -> int:
@@ -257,11 +242,50 @@ def _assigned(node: ast.stmt) -> set[str]:
     return {name.id for name in inside if isinstance(name.ctx, ast.Store)}  # `a.b = 1` gives `a` no other value
 
 
-def replaced_by(body: list[ast.stmt], name: str, after: int) -> ast.Assign | None:
-    """Return the assignment that in any case gives a name another value after a line, not made of the old one."""
-    found: ast.Assign | None = None
-    for node in _settled(body):
-        if isinstance(node, ast.Assign) and node.lineno > after and name in _assigned(node):
-            made_of_it = any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node.value))
-            found = None if made_of_it else node
-    return found
+def _replaces(node: ast.stmt, name: str) -> bool:
+    """Return whether a statement gives a name a value that is not made of the old one."""
+    made = node.value if isinstance(node, ast.Assign) and name in _assigned(node) else None
+    return made is not None and not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(made))
+
+
+def parts_of(node: ast.expr) -> list[str]:
+    """Return the names in `a.b.c` and `a.b.c[T]`; none of any other expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        parts += [node.attr] if isinstance(node, ast.Attribute) else []
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def member_of(module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return what a class itself has by a name; a method that has two names is that method."""
+    found = member(node.body, name)
+    if isinstance(found, ast.Assign) and isinstance(found.value, ast.Name) and found.value.id != name:
+        other = member(node.body, found.value.id) or member(module.tree.body, found.value.id)
+        return other if isinstance(other, Definition) else found
+    return found or _set_on_self(node, name) or _field_of(node, name)
+
+
+def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    """Return the annotation that makes a field of a dataclass, a named tuple or a model; a plain class has none."""
+    bases = {parts[-1] if parts else "" for parts in map(parts_of, node.bases)}
+    if not node.decorator_list and bases <= EMPTY_BASES:
+        return None
+    fields = (part for part in live_statements(node.body) if isinstance(part, ast.AnnAssign) and part.value is None)
+    return next((part for part in fields if isinstance(part.target, ast.Name) and part.target.id == name), None)
+
+
+def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
+    for method in node.body:
+        for inner in live_nodes(method) if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) else ():
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:
+                return method
+    return None
+
+
+def bases_of(node: ast.ClassDef) -> Iterator[list[str]]:
+    """Yield the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
+    for base in node.bases:
+        parts = parts_of(base)
+        if not parts or parts[-1] not in EMPTY_BASES:
+            yield parts

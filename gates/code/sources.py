@@ -1,14 +1,14 @@
 """The files of a project as they are read: each listed once, parsed once, and where the modules of a name lie."""
 
-from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from gates.code.syntax import SourceModule, Unparsed, content, parse
 from gates.project.files import files_of, package_root
 from gates.task.task import Task
+from gates.task.yaml_source import shown
 
-KEPT = 2000  # modules that are held at a time, for all that read them in one process
+_parsed = lru_cache(maxsize=2000)(parse)  # once for all kinds of evidence that read a file in the same state
 
 
 class Sources:
@@ -18,44 +18,29 @@ class Sources:
         self.root = root
         self.is_file = cache(Path.is_file)
         self.files = cache(partial(files_of, root=root))
+        self.shown = partial(shown, root=root)  # as reports name it
 
     def module(self, path: Path, package: str) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
-        raw, shown = content(path), self.shown(path)
-        found = Unparsed(f"{shown}:1: {raw}") if isinstance(raw, str) else _parsed(raw, shown, package)
-        if isinstance(found, Unparsed):
-            raise found
-        return found
-
-    def shown(self, path: Path) -> str:
-        """Return a path as reports name it, relative to the project where it lies inside."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
-
-
-@lru_cache(maxsize=KEPT)
-def _parsed(raw: bytes, shown: str, package: str) -> SourceModule | Unparsed:
-    """Parse a file; what several kinds of evidence read in the same state is parsed once for all of them."""
-    try:
-        return parse(raw, shown, package)
-    except Unparsed as error:
-        return error
+        raw, name = content(path), self.shown(path)
+        if isinstance(raw, str):
+            raise Unparsed(f"{name}:1: {raw}")
+        return _parsed(raw, name, package)
 
 
 class ModuleFiles:
     """Finds modules below the folders that they are imported from: the root, `src`, where the implementation lies."""
 
     def __init__(self, task: Task, sources: Sources) -> None:
-        self._sources = sources
-        self._roots = tuple(_roots(task, sources))
+        self._sources, root = sources, sources.root
+        packages = [each for path in task.implementation if (each := package_root(root / path)) != root]
+        nested = (each for package in packages for each in (package, package.parent))
+        self._roots = [each for each in dict.fromkeys((root, root / "src", *nested)) if each.is_relative_to(root)]
 
     def package(self, path: Path) -> str:
         """Return the dotted name of the package that a file lies in, from the deepest root above it."""
         base = max((r for r in self._roots if path.is_relative_to(r)), key=lambda r: len(r.parts))
         return ".".join(path.relative_to(base).parent.parts)
-
-    def name(self, path: Path) -> str:
-        """Return the dotted name of a module."""
-        return ".".join(filter(None, (self.package(path), path.stem if path.stem != "__init__" else "")))
 
     def file(self, name: str) -> Path | None:
         """Return the file of a dotted module name under one of the roots."""
@@ -73,12 +58,3 @@ class ModuleFiles:
             if self.file(".".join(parts[:at])):
                 return ".".join(parts[:at]), parts[at:]
         return None
-
-
-def _roots(task: Task, sources: Sources) -> Iterator[Path]:
-    root = sources.root
-    roots = [root, root / "src"]
-    for path in (root / each for each in task.implementation):
-        folder = package_root(path / "__init__.py" if path.is_dir() else path)
-        roots += [folder, folder.parent] if folder != root else []
-    yield from (found for found in dict.fromkeys(roots) if found.is_relative_to(root))

@@ -1,26 +1,28 @@
 """Symbols of a task, resolved to the lines that define them, and the live code in them that uses a name."""
 
 import ast
-from collections.abc import Iterator
+import builtins
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from gates.code import meanings
 from gates.code.meanings import Function
-from gates.code.names import bases_of, looks_up, member_of, names_in, parts_of, use_lines
 from gates.code.sources import ModuleFiles, Sources
-from gates.code.syntax import Definition, SourceModule, Unparsed, origin
+from gates.code.syntax import Definition, SourceModule, Unparsed, first_line, live_nodes, origin
 from gates.errors import UsageError
 from gates.model import Location, Model
-from gates.scan.program.module import Module
+from gates.scan.program.module import Module, tail_of
+from gates.scan.program.nodes import chain_of, walk
 from gates.scan.program.project import Project
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 from gates.words import meant
 
 MAX_HOPS = 20
-Found = tuple[SourceModule, ast.stmt]
+Found = tuple[SourceModule, list[ast.stmt]]  # a definition, and what a property has beside its getter
+Ways = list[Found]
 Import = ast.Import | ast.ImportFrom
 
 
@@ -100,17 +102,16 @@ class Resolver:
 
     def _traced(self, binding: CodeBinding) -> dict[str, object]:
         module_name, _, name = (binding.symbol or "").partition(":")
-        (module, node), *others = self._find(module_name, name.split("."), 0)
-        parts = _parts(module, node)
+        (module, parts), *others = self._find(self._module_of(module_name), name.split("."))
         uses = tuple(self._use(name, parts, module) for name in binding.uses)
-        for other, way in others:
+        for other, ways in others:
             for use in uses:
-                if bool(self._use(use.name, _parts(other, way), other).lines) is not bool(use.lines):
-                    places = " and ".join(sorted({f"{module.path}:{node.lineno}", f"{other.path}:{way.lineno}"}))
-                    raise Undecided(f"it is defined in {places}, of which one uses {use.name}")
-        more = tuple(dict.fromkeys(lines_of(other, _parts(other, way)) for other, way in others))
+                if bool(self._use(use.name, ways, other).lines) is not bool(use.lines):
+                    places = sorted({f"{module.path}:{parts[0].lineno}", f"{other.path}:{ways[0].lineno}"})
+                    raise Undecided(f"it is defined in {' and '.join(places)}, of which one uses {use.name}")
+        more = tuple(dict.fromkeys(lines_of(*other) for other in others))
         found = {"location": lines_of(module, parts), "uses": uses, "others": more}
-        return {**found, "is_function": isinstance(node, Function)}
+        return {**found, "is_function": isinstance(parts[0], Function)}
 
     @cached_property
     def _program(self) -> Project:
@@ -139,7 +140,7 @@ class Resolver:
                 if colon and not self._modules.file(owner) and self._modules.file(owner.partition(".")[0]):
                     yield f"no such name {name!r}: there is no module {owner!r} in the project"
                 elif split:
-                    self._find(*split, 0)
+                    self._find(self._module_of(split[0]), split[1])
                 elif path and not colon and "." not in name and name not in (known := names_in(self.module(path))):
                     yield f"no such name {name!r} in {self.shown(path)}{meant(name, known)}"
             except Absent as error:
@@ -155,20 +156,20 @@ class Resolver:
             raise Absent(f"there is no module {name!r} in the project", defined=False)
         return self.module(path)
 
-    def _find(self, module_name: str, names: list[str], hops: int) -> list[Found]:
-        """Find all that a symbol may come to, what counts first, following re-exports and aliases."""
-        module = self._module_of(module_name)
-        body, path = module.tree.body, self.root / module.path
-        node = meanings.member(body, names[0])
-        if node is None or hops >= MAX_HOPS:
-            return self._elsewhere(module, path, names, hops)
-        ways: list[ast.stmt] = [node, *meanings.ways_beside(body, names[0], node)]
-        ways = [*meanings.imports_of(body, names[0])] if isinstance(node, Import) else ways
-        found: list[Found] = []
-        reasons: list[Absent] = []
+    def _origin(self, node: ast.stmt, module: SourceModule) -> str:
+        """Return the absolute name of the module that an import of a module is from, if it is `from` one."""
+        package = self._modules.package(self.root / module.path)
+        return origin(node, package) if isinstance(node, ast.ImportFrom) else ""
+
+    def _find(self, module: SourceModule, names: list[str], hops: int = 0) -> Ways:
+        """Find all that names of a module may come to, what counts first, following re-exports and aliases."""
+        ways = meanings.ways_to(module.tree.body, names[0]) if hops < MAX_HOPS else []
+        if not ways:
+            return self._elsewhere(module, names, hops)
+        found, reasons = Ways(), list[Absent]()
         for way in ways:
             try:
-                found += self._by(module_name, module, way, names, hops)
+                found += self._by(module, way, names, hops)
             except Absent as error:
                 reasons.append(error)
             except Undecided:
@@ -176,115 +177,152 @@ class Resolver:
                     raise
         if not found:
             raise reasons[0]
-        return [one for i, one in enumerate(found) if all(one[1] is not other[1] for other in found[:i])]
+        return [*{parts[0]: (one, parts) for one, parts in found}.values()]
 
-    def _by(self, module_name: str, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> list[Found]:
+    def _by(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> Ways:
         """Follow one statement that gives a name its meaning."""
-        path = self.root / module.path
         if isinstance(node, Import):
-            return self._imported(module, path, node, names, hops)
-        if renamed := self._renamed(module_name, module, node, names, hops):
+            return self._imported(module, node, names, hops)
+        if renamed := self._renamed(module, node, names, hops):
             return renamed
-        if not any(path.is_relative_to(self.root / part) for part in self._implementation):
+        if not any((self.root / module.path).is_relative_to(self.root / part) for part in self._implementation):
             raise Absent(f"{module.path}:{node.lineno} lies outside of the task's implementation{self._astray()}")
-        return self._inside(module, node, names, hops)
+        return self._inside(module, [node], names[0], names[1:], hops)
 
     def _astray(self) -> str:
         """Return, in words, the paths of the implementation that lead nowhere: the code may be meant by one of them."""
         gone = [path for path in self._implementation if not (self.root / path).exists()]
         return f", of which {', '.join(map(repr, gone))} {'is' if len(gone) == 1 else 'are'} not there" if gone else ""
 
-    def _imported(self, module: SourceModule, path: Path, node: Import, names: list[str], hops: int) -> list[Found]:
+    def _imported(self, module: SourceModule, node: Import, names: list[str], hops: int) -> Ways:
         """Follow an import: to a name of a module, or to what a module that is imported holds."""
         alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == names[0])
-        source = origin(node, self._modules.package(path)) if isinstance(node, ast.ImportFrom) else ""
+        source = self._origin(node, module)
         inner = ".".join(filter(None, (source, alias.name)))
         if len(names) > 1 and (source or alias.asname or "." not in alias.name) and self._modules.file(inner):
-            return self._find(inner, names[1:], hops + 1)
+            return self._find(self._module_of(inner), names[1:], hops + 1)
         if isinstance(node, ast.Import) or not self._modules.file(source):
             at = f"{module.path}:{node.lineno}"
             raise Absent(f"{at} only imports {names[0]!r}; name the symbol where it is defined")
-        return self._find(source, [alias.name, *names[1:]], hops + 1)
+        return self._find(self._module_of(source), [alias.name, *names[1:]], hops + 1)
 
-    def _renamed(
-        self, module_name: str, module: SourceModule, node: ast.stmt, names: list[str], hops: int
-    ) -> list[Found]:
+    def _renamed(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> Ways:
         """Follow an assignment that only gives something of the project another name; nothing where it does not."""
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        other = parts_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
+        other = meanings.parts_of(value) if isinstance(value, ast.Name | ast.Attribute) else []
         here = meanings.member(module.tree.body, other[0]) if other and other[0] != names[0] else None
         if here is None:
             return []
         try:
-            return self._find(module_name, [*other, *names[1:]], hops + 1)
+            return self._find(module, [*other, *names[1:]], hops + 1)
         except Undecided:
             return []
         except Absent:
-            package = self._modules.package(self.root / module.path)
-            leads = [origin(here, package)] if isinstance(here, ast.ImportFrom) else []
+            leads = [self._origin(here, module)]
             leads += [alias.name for alias in here.names] if isinstance(here, ast.Import) else []
-            if any(map(self._modules.file, leads)) and len(other) <= 2:
+            if any(map(self._modules.file, filter(None, leads))) and len(other) <= 2:
                 raise
             return []
 
-    def _elsewhere(self, module: SourceModule, path: Path, names: list[str], hops: int) -> list[Found]:
+    def _elsewhere(self, module: SourceModule, names: list[str], hops: int) -> Ways:
         """Look for a name that a module does not define in what it imports wholesale."""
-        for star in meanings.star_imports(module.tree.body) if hops < MAX_HOPS else []:
-            source = origin(star, self._modules.package(path))
-            if self._modules.file(source) and meanings.is_exported(self._module_of(source).tree.body, names[0]):
-                try:
-                    return self._find(source, names, hops + 1)
-                except Absent:
-                    continue
-        if stub := meanings.stub_of(module.tree.body, names[0]):
-            raise _promised(module, stub, names[0])
-        if meanings.member(module.tree.body, "__getattr__"):
+        body, name = module.tree.body, names[0]
+        for star in meanings.star_imports(body) if hops < MAX_HOPS else []:
+            source = self._origin(star, module)
+            if self._modules.file(source) and meanings.is_exported(self._module_of(source).tree.body, name):
+                with suppress(Absent):
+                    return self._find(self._module_of(source), names, hops + 1)
+        if stub := meanings.stub_of(body, name):
+            raise _promised(module, stub, name)
+        if meanings.member(body, "__getattr__"):
             raise Undecided(f"{module.path} makes its names in __getattr__")
-        if line := meanings.makes_names(module.tree.body):
+        if line := meanings.makes_names(body):
             raise Undecided(f"{module.path}:{line} makes names by an expression")
-        raise Absent(f"{module.path} defines no {names[0]!r}{_near(names[0], module.tree.body)}", defined=False)
+        raise Absent(f"{module.path} defines no {name!r}{_near(name, body)}", defined=False)
 
-    def _inside(self, module: SourceModule, node: ast.stmt, names: list[str], hops: int) -> list[Found]:
-        """Follow the names after the first into classes; what lies inside of a function is no symbol."""
-        for depth, name in enumerate(names[1:], 1):
-            owner, full = ".".join(names[:depth]), ".".join(names[: depth + 1])
-            if not isinstance(node, ast.ClassDef):
-                if isinstance(node, Definition):
-                    raise Absent(f"{module.path}: {owner!r} is a function; what it defines inside cannot be named")
-                raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
-            inner = member_of(module, node, name)
-            if inner is None and (stub := meanings.stub_of(node.body, name)):
-                raise _promised(module, stub, full)
-            if inner is None:
-                return self._inherited(module, node, names, depth, hops)
-            node = inner
-        return [(module, node)]
+    def _inside(self, module: SourceModule, parts: list[ast.stmt], owner: str, names: list[str], hops: int) -> Ways:
+        """Follow names into classes, from what an `owner` is; what lies inside of a function is no symbol."""
+        node = parts[0]
+        if not names:
+            return [(module, parts)]
+        if not isinstance(node, ast.ClassDef):
+            if isinstance(node, Definition):
+                raise Absent(f"{module.path}: {owner!r} is a function; what it defines inside cannot be named")
+            raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
+        if inner := meanings.member_of(module, node, names[0]):
+            beside = meanings.accessors_of(node.body, inner)
+            return self._inside(module, [inner, *beside], f"{owner}.{names[0]}", names[1:], hops)
+        if stub := meanings.stub_of(node.body, names[0]):
+            raise _promised(module, stub, f"{owner}.{names[0]}")
+        return self._inherited(module, node, owner, names, hops)
 
-    def _inherited(
-        self, module: SourceModule, node: ast.ClassDef, names: list[str], depth: int, hops: int
-    ) -> list[Found]:
+    def _inherited(self, module: SourceModule, node: ast.ClassDef, owner: str, names: list[str], hops: int) -> Ways:
         """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
-        full, bases = ".".join(names[: depth + 1]), [*bases_of(node)]
-        own, unseen, nothing = self._modules.name(self.root / module.path), False, (module, ast.Pass())
-        for base in bases if hops < MAX_HOPS else [[]]:
-            try:
-                above, cls = self._find(own, base, hops + 1)[0] if base else nothing
-            except (Absent, Undecided):
-                above, cls = nothing
-            if not isinstance(cls, ast.ClassDef):
+        full, bases, unseen = f"{owner}.{names[0]}", [*meanings.bases_of(node)], hops >= MAX_HOPS
+        for base in bases if not unseen else []:
+            above, parts = nothing = module, [ast.stmt()]
+            with suppress(Absent, Undecided):
+                above, parts = self._find(module, base, hops + 1)[0] if base else nothing
+            if not isinstance(cls := parts[0], ast.ClassDef):
                 unseen = True
                 continue
             try:
-                return self._inside(above, cls, [cls.name, *names[depth:]], hops + 1)
+                return self._inside(above, parts, cls.name, names, hops + 1)
             except Absent as error:
                 if error.defined:
                     raise
         if unseen:
-            owner = ".".join(names[:depth])
-            raise Undecided(f"{module.path}: {owner!r} may inherit {names[depth]!r}; name the class that defines it")
+            raise Undecided(f"{module.path}: {owner!r} may inherit {names[0]!r}; name the class that defines it")
         above_too = ", nor does what it extends" if bases else ""
-        near = _near(names[depth], node.body)
-        raise Absent(f"{module.path} defines no {full!r}{above_too}{near}", defined=False)
+        raise Absent(f"{module.path} defines no {full!r}{above_too}{_near(names[0], node.body)}", defined=False)
+
+
+LOOKS_UP = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "attrgetter"}
+
+
+def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: Project) -> set[int]:
+    """Return the lines of live code where a name, in full or not, does something; a mere mention is no use."""
+    first, dot, rest = name.partition(".")
+    called = program.scope_of(module.tree, module).dotted(ast.Name(first))
+    wanted = {program.canonical(f"{top}{dot}{rest}", module) for top in (first, called)}
+    mentioned = {inner for outer in walk(module.tree) for part in _mentions(outer) for inner in walk(part)}
+    nodes: list[ast.Name | ast.Attribute] = [*module.nodes(ast.Name), *module.nodes(ast.Attribute)]
+    found = set()
+    for node in (each for each in nodes if isinstance(each.ctx, ast.Load) and each not in mentioned):
+        if any(first_line(part) <= node.lineno <= (part.end_lineno or 0) for part in within):
+            plain = chain_of(node) == name and first not in module.aliases
+            if plain or program.scope_at(node, module).dotted(node) in wanted:
+                found.add(node.lineno)
+    return found
+
+
+def looks_up(node: ast.AST) -> bool:
+    """Return whether live code may come by names that are not written in it."""
+    return any(isinstance(inner, ast.Call) and tail_of(inner.func) in LOOKS_UP for inner in live_nodes(node))
+
+
+def names_in(module: SourceModule) -> set[str]:
+    """Return every name that a module writes or imports, and those that Python has by itself."""
+    found = {*dir(builtins), *module.aliases}
+    found |= {part for full in module.aliases.values() for part in full.split(".")}
+    for node in ast.walk(module.tree):
+        for key in ("id", "attr", "arg", "name", "asname", "module"):
+            value = getattr(node, key, None)
+            found |= {*value.split(".")} if isinstance(value, str) else set()
+    return found
+
+
+def _mentions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node where a name only stands: annotations, type tests, `except`, bare expressions."""
+    match node:
+        case ast.arg(annotation=ast.AST() as part) | ast.AnnAssign(annotation=part):
+            yield part
+        case ast.FunctionDef(returns=ast.AST() as part) | ast.AsyncFunctionDef(returns=ast.AST() as part):
+            yield part
+        case ast.ExceptHandler(type=ast.AST() as part) | ast.Expr(value=ast.Attribute() | ast.Name() as part):
+            yield part
+        case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=parts):
+            yield from parts
 
 
 def _near(name: str, body: list[ast.stmt]) -> str:
@@ -301,12 +339,8 @@ def refuse_unknown_names(task: Task, root: Path) -> None:
 
 def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
     """Return the lines of a definition with its decorators, and of what a property has beside its getter."""
-    first = min(part.lineno for one in parts for part in (one, *getattr(one, "decorator_list", [])))
-    return Location(path=module.path, line=first, last_line=max(one.end_lineno or one.lineno for one in parts))
-
-
-def _parts(module: SourceModule, node: ast.stmt) -> list[ast.stmt]:
-    return [node, *meanings.accessors_of(meanings.body_of(module.tree.body, node), node)]
+    last = max(one.end_lineno or one.lineno for one in parts)
+    return Location(path=module.path, line=min(map(first_line, parts)), last_line=last)
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:

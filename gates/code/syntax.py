@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gates.words import place_in
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Choice = ast.If | ast.While | ast.IfExp  # made once: a union that is written out is made anew each time
@@ -22,13 +24,12 @@ BLOCKS = {  # the lists of statements of what holds some
     for kind in _BLOCKS
 }
 STATED = ast.stmt | ast.ExceptHandler | ast.match_case
-LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
-    {*LEAVING, ast.Assert, ast.Expr, ast.If, ast.Try, ast.TryStar, ast.Match, ast.While}
+    {ast.Return, ast.Raise, ast.Break, ast.Continue, ast.Assert, ast.Expr, ast.If, ast.Try, ast.TryStar, ast.Match}
+    | {ast.While}
 )
 MAX_BYTES = 2 * 1024 * 1024
 DEEPEST = 400  # statements within statements, each `elif` one more
-NEWLINE = b"\n"
 NAMED_TRUTHS = {"TYPE_CHECKING": False, "__debug__": True}
 OPEN_TESTS = frozenset({ast.Call, ast.Compare, ast.Subscript})  # of which nothing is known: most conditions are these
 ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
@@ -65,13 +66,15 @@ class Unparsed(Exception):
 
 def parse(text: bytes, path: str, package: str) -> SourceModule:
     """Parse a module; raise `Unparsed` with the place and the reason."""
-    if bad := _first_that_is_no_text(text):
-        raise Unparsed(f"{path}:{bad}: it is not UTF-8")
     try:
+        if not (text.isascii() or b"coding" in text[:200]):  # a file may say that it is another
+            text.decode()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the compiler warns of is no concern here
             tree = ast.parse(text, filename=path)
         return SourceModule(path, tree, dict(pair for node in blocks(tree) for pair in imported(node, package)))
+    except UnicodeDecodeError as error:
+        raise Unparsed(f"{path}:{place_in(error)}: it is not UTF-8") from error
     except SyntaxError as error:
         column = f":{error.offset}" if error.lineno and error.offset else ""
         raise Unparsed(f"{path}:{error.lineno or 1}{column}: {error.msg}") from error
@@ -79,17 +82,6 @@ def parse(text: bytes, path: str, package: str) -> SourceModule:
         raise Unparsed(f"{path}:1: nested too deeply to be read") from error
     except (ValueError, MemoryError) as error:
         raise Unparsed(f"{path}:1: {error or type(error).__name__}") from error
-
-
-def _first_that_is_no_text(text: bytes) -> str:
-    """Return line and column of the first byte that is not UTF-8; none where a file says that it is another."""
-    if text.isascii() or b"coding" in text[:200]:
-        return ""
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        return f"{text.count(NEWLINE, 0, error.start) + 1}:{error.start - text.rfind(NEWLINE, 0, error.start)}"
-    return ""
 
 
 def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -128,16 +120,6 @@ def live_children(node: ast.AST) -> list[ast.AST]:
     return held
 
 
-def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body, without those of the functions and classes inside of it."""
-    edge: list[ast.AST] = [*function.body]
-    while edge:
-        node = edge.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            edge.extend(ast.iter_child_nodes(node))
-
-
 def first_line(node: ast.stmt) -> int:
     """Return the line that a statement begins in, its decorators with it."""
     above: list[ast.expr] = getattr(node, "decorator_list", [])
@@ -171,31 +153,23 @@ def _until_dead(items: Iterable[object], decided: bool | None = None) -> Iterato
 
 def leaves(node: ast.stmt) -> bool:
     """Return whether nothing after a statement of the same block can run."""
-    if type(node) not in MAY_LEAVE:
-        return False
-    if isinstance(node, LEAVING):
-        return True
-    if isinstance(node, ast.Assert):
-        return constant_truth(node.test) is False
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call) and _ends_process(node.value.func)
-    if isinstance(node, ast.If):
-        return _all_branches_leave(node)
-    if isinstance(node, ast.Try | ast.TryStar):
-        goes = _any_leaves(node.body) or _any_leaves(node.orelse)
-        return _any_leaves(node.finalbody) or (goes and all(_any_leaves(handler.body) for handler in node.handlers))
-    if isinstance(node, ast.Match):
-        last = node.cases[-1]
-        whole = last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
-        return whole and all(_any_leaves(case.body) for case in node.cases)
-    if isinstance(node, ast.While) and constant_truth(node.test) is True:
-        return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name))):
+            return f"{owner}.{name}" in ENDS_PROCESS
+        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+            return True
+        case ast.Assert():
+            return constant_truth(node.test) is False
+        case ast.If():
+            return _all_branches_leave(node)
+        case ast.Try() | ast.TryStar():
+            goes = _any_leaves(node.body) or _any_leaves(node.orelse)
+            return _any_leaves(node.finalbody) or (goes and all(_any_leaves(handler.body) for handler in node.handlers))
+        case ast.Match(cases=[*_, ast.match_case(guard=None, pattern=ast.MatchAs(pattern=None))]):
+            return all(_any_leaves(case.body) for case in node.cases)
+        case ast.While() if constant_truth(node.test) is True:
+            return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
     return False
-
-
-def _ends_process(called: ast.expr) -> bool:
-    plain = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name)
-    return plain and f"{called.value.id}.{called.attr}" in ENDS_PROCESS  # type: ignore[attr-defined]  # two names
 
 
 def _all_branches_leave(node: ast.If) -> bool:
@@ -211,7 +185,7 @@ def _all_branches_leave(node: ast.If) -> bool:
 
 
 def _any_leaves(body: list[ast.stmt]) -> bool:
-    return any(map(leaves, reversed(body)))  # it is mostly the last that does
+    return any(type(node) in MAY_LEAVE and leaves(node) for node in reversed(body))  # it is mostly the last that does
 
 
 def constant_truth(test: ast.expr) -> bool | None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from gates import __version__
 from gates.config import Project
 from gates.errors import UsageError
-from gates.model import SEVERITIES, Severity
+from gates.model import GRAVE, SEVERITIES
 from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
@@ -74,7 +74,6 @@ def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
     return printable(f"{shown}:{line}: {result.get('level', 'warning')} {result.get('ruleId', '-')} ({tool}): {said}")
 
 
-BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 20  # functions that are not decided
 
 
@@ -98,7 +97,7 @@ def perform(
         text = json.dumps({"findings": records, "unread": _unread(found), "others": others}, indent=1)
     else:
         text = "\n".join(map(visible, [*others, *_text(broken, found)]))
-    severe = [(rule, site) for rule, site in broken if rule.form.severity in BLOCKING]
+    severe = [(rule, site) for rule, site in broken if rule.form.severity in GRAVE]
     certain = any(rule.is_certain and not site.undecided for rule, site in severe)
     return text + "\n", 1 if certain else 3 if _unread(found) else 0
 
@@ -130,7 +129,7 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
         yield f"{len(left) - SHOWN} more functions are not decided"
     for problem in _unread(found):
         yield f"{problem} (not checked)"
-    stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
+    stopping = sum(rule.form.severity in GRAVE for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
     rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""
     counts = f"{counted(found.files, 'file')}, {counted(len(decided), 'finding')}"

@@ -17,7 +17,7 @@ from gates.project.policy import TEMPLATES
 from gates.project.revision import environment, web_of
 from gates.project.revision import observe as observe_revision
 from gates.proving.bench import Bench
-from gates.proving.cases import Trial, observe
+from gates.proving.cases import Trial, concluded, observe
 from gates.proving.proof import PROOF, PROOF_SCHEMA, Proof, markdown, text
 from gates.task import loading as spec
 from gates.task.task import Task, narrowed
@@ -64,7 +64,7 @@ def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str
     except EvidenceUnavailable as error:
         raise EvidenceUnavailable(f"nothing can be proved: {error}") from error
     cases = [trial.case(criterion, asked.at_least) for criterion in chosen]
-    turns = zip_longest(*(case.named().items() for case in cases))  # each criterion in turn
+    turns = zip_longest(*(faults.items() for _, faults in cases))  # each criterion in turn
     faults = dict(pair for turn in turns for pair in turn if pair)
     if faults:
         say(f"{len(faults)} faults to try by tests")
@@ -81,5 +81,5 @@ def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str
         budget_s=asked.budget_s,
         environment=environment(context),
         notes=tuple(filter(None, (note, CHANGED if changed else ""))),
-        criteria=tuple(case.after(ends) for case in cases),
+        criteria=tuple(concluded(*case, ends) for case in cases),
     )

@@ -30,7 +30,7 @@ from gates.project.history import asked_once
 from gates.project.policy import TEMPLATES, Policy, found_at
 from gates.render import Format, json, markdown, text
 from gates.report import GateReport, Report
-from gates.scan.loading import check_rules
+from gates.scan.loading import own_rules
 from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.task import Selection, Task, narrowed
@@ -121,7 +121,7 @@ def _checked(request: Request, home: Path) -> Task:
     """Load the task asked for, and look for all that it names; raise `UsageError` before anything runs."""
     task = _task(request, home)
     narrowed(task, *request.only)
-    check_rules(home / request.project.settings.rules, home)
+    own_rules(home / request.project.settings.rules, home)
     if request.base:
         found_at(request.project.root, request.base, "--base")
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, StrictBool, TypeAdapter, ValidationError, model_validator
 
 from gates.errors import EvidenceUnavailable
 from gates.model import Model
@@ -44,10 +44,8 @@ class Device(Model):
     capabilities: tuple[str, ...] = ()
 
 
-class Samples(Model):
+class Samples(Model, title="gates samples"):
     """Everything that one measurement handed over; ratios and verdicts are computed from it, never read from it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, title="gates samples")
 
     schema_: Literal["gates.samples/1"] = Field(alias="schema")
     device: Device

@@ -99,6 +99,7 @@ class Session:
         self._plan, self._asked, self._bench = plan, plan.asked, bench
         self._began, self._before = time.monotonic(), machine.observe()
         self._most, self._split = plan.asked.pairs, 1
+        self._copy, self._patience = COPY + plan.names[0], max(5.0, plan.asked.budget_s)
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
@@ -155,14 +156,6 @@ class Session:
         seed = self._source.randrange(1, 2**32)
         arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in order}
         return {name: self._bench.time(name, arm(seed), timeout_s=self._patience).as_step for name, arm in arms.items()}
-
-    @property
-    def _copy(self) -> str:
-        return COPY + self._plan.names[0]
-
-    @property
-    def _patience(self) -> float:
-        return max(5.0, self._asked.budget_s)
 
     @property
     def _left_s(self) -> float:

@@ -3,10 +3,12 @@
 import ast
 import fcntl
 import os
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from gates.config import Context
 from gates.task.task import Task
@@ -71,15 +73,14 @@ def near(path: Path) -> Path:
 def import_roots(task: Task, context: Context) -> list[Path]:
     """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
     root = context.root
-    entries = [root / entry for entry in task.implementation]
-    packages = [package_root(path / "__init__.py" if path.is_dir() else path) for path in entries]
+    packages = [package_root(root / entry) for entry in task.implementation]
     beside = [root / "src"] if (root / "src").is_dir() else []
     return [path for path in dict.fromkeys((root, *beside, *packages)) if path.is_relative_to(root)]
 
 
 def package_root(path: Path) -> Path:
-    """Return the folder above the outermost package that a file lies in."""
-    folder = path.parent
+    """Return the folder above the outermost package that a file lies in, or that a folder is a part of."""
+    folder = path if path.is_dir() else path.parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     return folder
@@ -104,6 +105,15 @@ def packages_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names.append(node.module)
     return {name.split(".")[0] for name in names}
+
+
+def pyproject_of(root: Path) -> dict[str, Any] | None:
+    """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
+    path = root / "pyproject.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError):
+        return None
 
 
 def append(path: Path, line: str) -> str:

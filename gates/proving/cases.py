@@ -99,27 +99,16 @@ def statements(file: Text) -> list[Location]:
     return found
 
 
-@dataclass(frozen=True)
-class Case:
-    """A criterion before any fault was tried, and the faults that are to be."""
-
-    proof: CriterionProof
-    faults: tuple[Asked, ...] = ()
-
-    def named(self) -> dict[str, Asked]:
-        """Return the faults by a name that no fault of another criterion has."""
-        return {f"{self.proof.id} {fault.id}": (fault, tests) for fault, tests in self.faults}
-
-    def after(self, ends: Mapping[str, Told]) -> CriterionProof:
-        """Return the proof with what came of the faults, as far as they were tried."""
-        faults = []
-        for name, (fault, tests) in self.named().items():
-            told, asked = ends.get(name, {}), tuple(map(printable, tests))
-            same = {name: getattr(fault, name) for name in ("id", "title", "location", "diff")}
-            words = {name: printable(told.get(name, "")) for name in ("by", "message")}
-            end, took_s = End(told.get("end", End.NOT_TRIED)), told.get("seconds", 0)
-            faults.append(TriedFault(**same, **words, end=end, tests=asked, seconds=took_s))
-        return self.proof.model_copy(update={"faults": tuple(faults)})
+def concluded(proof: CriterionProof, faults: Mapping[str, Asked], ends: Mapping[str, Told]) -> CriterionProof:
+    """Return the proof of a criterion with what came of its faults, as far as they were tried."""
+    tried = []
+    for name, (fault, tests) in faults.items():
+        told, asked = ends.get(name, {}), tuple(map(printable, tests))
+        same = {name: getattr(fault, name) for name in ("id", "title", "location", "diff")}
+        words = {name: printable(told.get(name, "")) for name in ("by", "message")}
+        end, took_s = End(told.get("end", End.NOT_TRIED)), told.get("seconds", 0)
+        tried.append(TriedFault(**same, **words, end=end, tests=asked, seconds=took_s))
+    return proof.model_copy(update={"faults": tuple(tried)})
 
 
 class Trial:
@@ -131,8 +120,8 @@ class Trial:
         self._tree = SourceTree.collect(task, bench.look)
         self._file = cache(partial(Text.read, bench.pristine))
 
-    def case(self, criterion: Criterion, least: float) -> Case:
-        """Return a criterion with its evidence, looked at without a fault, and its faults."""
+    def case(self, criterion: Criterion, least: float) -> tuple[CriterionProof, dict[str, Asked]]:
+        """Return a criterion with its evidence, looked at without a fault, and its faults, each by its name."""
         bound = tests_of(self._task, criterion, self._baseline.run)
         own = [test for test in bound if test.passed or test.outcome in FAILED]
         notes, problem, passed_by, sampled = list[str](), self._problem(own), False, 0
@@ -155,7 +144,8 @@ class Trial:
         about = {"id": criterion.id, "text": criterion.text, "level": criterion.level, "killed_at_least": least}
         about |= {"location": self._task.place(criterion), "tests": len(own), "notes": tuple(dict.fromkeys(notes))}
         about["shown_otherwise"] = bool(criterion.measures or self._task.shown_by(criterion))
-        return Case(CriterionProof(**about, problem=problem, sampled=sampled, passed_by=passed_by), tuple(faults))
+        named = {f"{criterion.id} {fault.id}": (fault, tests) for fault, tests in faults}
+        return CriterionProof(**about, problem=problem, sampled=sampled, passed_by=passed_by), named
 
     def _unseen(self, own: Iterable[TestRecord]) -> str:
         lines = self._baseline.lines

@@ -12,11 +12,11 @@ from threading import Lock
 
 from gates.child.trying.keeping import MARK
 from gates.child.trying.values import KINDS
-from gates.code.meanings import does_nothing, is_stub, last_name
-from gates.code.syntax import first_line, own_nodes
+from gates.code.meanings import decorators_of, does_nothing, is_stub, last_name
+from gates.code.syntax import first_line
 from gates.model import Location
 from gates.proving.source import Parts, Text, exchanged, is_docstring
-from gates.scan.program.nodes import is_none
+from gates.scan.program.nodes import inner, is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
@@ -59,7 +59,7 @@ def stubs(ends: Mapping[Function, str], unless: str) -> Parts:
 
 def _end(file: Text, function: Function, turn: int) -> str:
     """Return how an emptied function ends: it yields, or returns the kind that its annotation names or a test heard."""
-    if _decorated(function) & MANAGERS:
+    if decorators_of(function) & MANAGERS:
         return "yield; return"
     if _yields(function):
         return "yield ...; return" if turn else "return"
@@ -84,23 +84,23 @@ def _annotated(function: Function) -> str:
 
 def gives(function: Function) -> bool:
     """Return whether a function gives its callers something that may be another, and goes on when it is called."""
-    given = [node.value for node in own_nodes(function) if isinstance(node, ast.Return) and node.value is not None]
+    given = [node.value for node in inner(function, ast.Return) if node.value is not None]
     return not _yields(function) and not all(map(is_none, given))
 
 
 def _yields(function: Function) -> bool:
-    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function))
+    return bool(inner(function, ast.Yield) or inner(function, ast.YieldFrom))
 
 
 def is_called_anew(function: Function) -> bool:
     """Return whether all that a function does is done by calls of it: no cache answers, nothing it makes goes on."""
     making = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom)
-    inner = [node for statement in function.body for node in ast.walk(statement)]
+    nodes = [node for statement in function.body for node in ast.walk(statement)]
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or function.name in MAKES:
         return False
-    given = [node.value for node in inner if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)]
+    given = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)]
     callable_ = any(name[:1].isupper() or name in MAKING for name in map(last_name, given))  # an object, a partial
-    return not callable_ and not any(isinstance(node, making) for node in inner)
+    return not callable_ and not any(isinstance(node, making) for node in nodes)
 
 
 def makes_unseen(file: Text, place: Location, name: str) -> bool:
@@ -115,14 +115,14 @@ def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[F
     found = list(dict.fromkeys(node for nodes in seen for node in nodes))
     methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
     functions = [each for each in (*found, *methods) if isinstance(each, Function)]
-    return [each for each in functions if not does_nothing(each) and not _decorated(each) & NO_BODY]
+    return [each for each in functions if not does_nothing(each) and not decorators_of(each) & NO_BODY]
 
 
 def emptyings(file: Text, listed: Sequence[Function], unless: str) -> list[Parts]:
     """Return the ways to empty the functions of a symbol, with two values in turn, at last what makes its objects."""
     acting = [each for each in listed if each.name not in MAKES] or listed
     tries = [{each: _end(file, each, turn) for each in acting} for turn in (0, 1)]
-    if not any(gives(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
+    if not any(gives(each) or (_yields(each) and not decorators_of(each) & MANAGERS) for each in acting):
         del tries[1]
     if len(listed) > len(acting):
         tries.append({each: _end(file, each, 0) for each in listed})
@@ -190,7 +190,3 @@ def _assignments(tree: ast.Module, place: Location, name: str) -> Iterator[ast.A
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if [getattr(target, "id", "") for target in targets] == [name]:
                 yield node
-
-
-def _decorated(node: Function) -> set[str]:
-    return {last_name(each) for each in node.decorator_list}

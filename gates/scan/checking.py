@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import CLASS, Choice, Facts, batches, facts_of, links_of, may_matter, mentions, patterns_of
+from gates.scan.matches import find
 from gates.scan.program.module import Module
 from gates.scan.program.nodes import lines_of
 from gates.scan.program.project import Project, module_of, project_of
 from gates.scan.rule import Rule, Shape, Site
-from gates.scan.shapes import find
 from gates.task.yaml_source import Key
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     raise Endless
 
 
-SHARED = 40  # files whose trees are held for the next folder
+@lru_cache(maxsize=40)  # files whose trees are held for the next folder
+def _parsed(shown: str, raw: bytes) -> Module:
+    return module_of(shown, raw)
 
 
 Chosen = Sequence[tuple[Rule, set[str]]]  # the files that each speaks of
@@ -153,10 +155,12 @@ class Files:
     def module(self, shown: str) -> Module | None:
         """Return a file as Python."""
         raw = content(self.paths[shown])
-        found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
-        if isinstance(found, Module):
-            return found
-        self.unread[shown] = found
+        try:
+            if isinstance(raw, bytes):
+                return _parsed(shown, raw)
+            self.unread[shown] = f"{shown}:1: {raw}"
+        except Unparsed as error:
+            self.unread[shown] = str(error)
         return None
 
     def program(self, files: Collection[str], main: Collection[str]) -> Project:
@@ -199,14 +203,6 @@ def _apply(chosen: Chosen, judged: frozenset[str], project: Project, found: Chec
             found.problems[rule.id] = f"{rule.source}: {error} in {min(here).rpartition('/')[0] or '.'}"
             scanner = Scanner(scanner.project.fresh(), kept=kept)  # what it was about is half done
     scanner.project.close()
-
-
-@lru_cache(maxsize=SHARED)
-def _parsed(shown: str, raw: bytes) -> Module | str:
-    try:
-        return module_of(shown, raw)
-    except Unparsed as error:
-        return str(error)
 
 
 HERE = "# <- here"

@@ -1,8 +1,8 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,19 +31,13 @@ NO_KEY = {  # any more, and what replaces it
 
 def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
     """Load the shipped rules, and a project's in place of those of the same id; raise `UsageError` for wrong ones."""
-    found = dict(_shipped())
-    if folder is not None and folder.is_dir():
-        found |= _own(folder, root or folder.parent)
-    return found
+    return {**_shipped(), **(own_rules(folder, root or folder.parent) if folder else {})}
 
 
-def check_rules(folder: Path, root: Path) -> None:
-    """Raise `UsageError` that names everything wrong in the code rules of a project's folder."""
-    if folder.is_dir():
-        _own(folder, root)
-
-
-def _own(folder: Path, root: Path) -> dict[str, Rule]:
+def own_rules(folder: Path, root: Path) -> dict[str, Rule]:
+    """Load the rules of a project, if it has some; raise `UsageError` that names everything wrong in them."""
+    if not folder.is_dir():
+        return {}
     from gates.scan.checking import failures  # what applies rules takes a while to import
 
     found = load_folder(folder, root)
@@ -62,12 +56,12 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
     found: dict[str, Rule] = {}
     errors: list[str] = []
-    known: dict[str, Vocabulary] = {}
+    shared = cache(partial(vocabulary, folders=(folder / EVENTS, SHIPPED / EVENTS), root=root))
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
             continue
         try:
-            rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)
+            rule = load(path, root, shared)
             if rule.id in found:
                 errors.append(f"{rule.source}:1:1: the rule {rule.id!r} is also in {found[rule.id].source}; keep one")
             found[rule.id] = rule
@@ -78,15 +72,8 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     return found
 
 
-def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, Vocabulary] | None = None) -> Rule:
-    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it. `known` are vocabularies read."""
-    known = {} if known is None else known
-
-    def shared(name: str) -> Vocabulary:
-        if name not in known:
-            known[name] = vocabulary(name, tuple(vocabularies), root)
-        return known[name]
-
+def load(path: Path, root: Path, shared: Callable[[str], Vocabulary]) -> Rule:
+    """Load one rule; raise `UsageError` with `file:line:col` for what is wrong in it. `shared` finds vocabularies."""
     shown = yaml_source.shown(path, root)
     form, document = _read(path, shown, RuleForm)
     try:

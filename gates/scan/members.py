@@ -5,12 +5,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from gates.code.meanings import is_hollow
-from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import REGISTERS, Module, tail_of
 from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
-from gates.scan.program.scope import BUILTINS, Scope
+from gates.scan.program.scope import BUILTINS, CONSTRUCTORS, ClassInfo, Scope
 from gates.scan.rule import Site
 
 _OWN = """
@@ -79,7 +78,7 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
     """Yield each use of an attribute that the object's class and its bases lack and the file itself never stores."""
     stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
-    for node in module.attributes:
+    for node in module.nodes(ast.Attribute):
         if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
             continue
         imported = isinstance(node.value, ast.Name) and node.value.id in module.aliases
@@ -98,8 +97,7 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
 
 
 def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
-    for node in module.live.get(ast.ClassDef, ()):
-        assert isinstance(node, ast.ClassDef)
+    for node in module.nodes(ast.ClassDef):
         if any(tail_of(base.value if isinstance(base, ast.Subscript) else base) in bases for base in node.bases):
             yield node.name
 
@@ -165,7 +163,7 @@ def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.lineage.extending or (_is_abstract(project, info) and not is_made):
+    if info.name in project.extending or (_is_abstract(project, info) and not is_made):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False

@@ -10,29 +10,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from gates.scan.program.nodes import chain_of
+
+if TYPE_CHECKING:
+    from gates.scan.paths.place import Place
+    from gates.scan.program.scope import Scope
 
 MANY = "__many__"
 HOLE = "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
 
 
-class Names(Protocol):
-    """What a matcher asks of the place that code stands in."""
-
-    def dotted(self, node: ast.expr) -> str | None:
-        """Return the full name of what an expression names, or `None` where it names nothing that is known."""
-
-    def through(self, node: ast.expr) -> "tuple[ast.expr, Names] | None":
-        """Return the expression that a variable was made by, and the place of that."""
-
-    def key(self, node: ast.AST) -> str:
-        """Return what makes two expressions the same object."""
-
-    def is_a(self, node: ast.expr, wanted: str) -> bool | None:
-        """Return whether an object is of a class; `None` where its class is not known."""
+Names: TypeAlias = "Scope | Place"  # where code stands: in a program, or on a path through it
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from gates.model import Location, Model, Severity
 from gates.scan.order import MARKERS, Order, OrderError
@@ -170,8 +170,6 @@ class EventsForm(Model):
 
 class RuleForm(Shape):
     """A code rule: its words, one of its three kinds, and the examples that are its tests."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", title="gates code rule")
 
     id: Id
     tags: tuple[Id, ...] = ()

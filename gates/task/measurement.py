@@ -86,7 +86,6 @@ def _pattern(text: str) -> str:
     return text
 
 
-Symbol = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
 Used = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*(:[^\W\d][\w.]*)?$")]
 
 
@@ -99,7 +98,7 @@ class CodeBinding(Located):
 
     one_of = (("symbol", "pattern", "rule"),)
     along = (("symbol", "uses"), ("pattern", "in_", "at_least"))
-    symbol: Symbol | None = None
+    symbol: Callable | None = None
     uses: tuple[Used, ...] = ()
     rule: Name | None = None
     pattern: Annotated[Text, AfterValidator(_pattern)] | None = None

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 
 from gates import registry
 from gates.model import Finding, Level, Location, Outcome, TaskIdentity
@@ -149,10 +149,8 @@ class TrainingStep(OneCall):
     needs: tuple[Need, ...] = ()
 
 
-class Task(Located):
+class Task(Located, title="gates task"):
     """What was asked: the criteria, the files they speak of, and the ways to see whether they are met."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", title="gates task")
 
     id: Annotated[str, Field(pattern=rf"^{TASK_ID.pattern}$")]
     title: Text

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from gates.errors import UsageError
 from gates.model import Model
-from gates.words import did_you_mean, meant
+from gates.words import did_you_mean, meant, place_in
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
@@ -131,10 +131,8 @@ def text_of(path: Path, shown_as: str, most: int) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        byte = f"byte 0x{raw[error.start]:02x}"
-        raise UsageError(f"{shown_as}:{line}:{column}: {byte} is not UTF-8; save the file as UTF-8") from error
+        byte = f"byte 0x{error.object[error.start]:02x}"
+        raise UsageError(f"{shown_as}:{place_in(error)}: {byte} is not UTF-8; save the file as UTF-8") from error
 
 
 def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:

@@ -8,7 +8,7 @@ from building import written
 
 from gates.errors import UsageError
 from gates.scan import checking
-from gates.scan.loading import check_rules, load_rules
+from gates.scan.loading import load_rules, own_rules
 
 WORDS = "problem: p\nimpact: i\nfix: f\nseverity: high\n"
 GOOD, BAD = "good: x = 1\n", 'bad: "print(3)  # <- here"\n'
@@ -17,7 +17,7 @@ GOOD, BAD = "good: x = 1\n", 'bad: "print(3)  # <- here"\n'
 def refused(root: Path, body: str) -> str:
     written(root, {"gates-rules/mine.yaml": f"id: mine\n{WORDS}{body}"})
     with pytest.raises(UsageError) as caught:
-        check_rules(root / "gates-rules", root)
+        own_rules(root / "gates-rules", root)
     with pytest.raises(UsageError, match=r"mine\.yaml"):
         load_rules(root / "gates-rules", root)
     return str(caught.value)
@@ -46,7 +46,7 @@ def test_rule_that_does_not_keep_its_examples_is_refused(
 def test_severity_that_there_is_not_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
     written(tmp_path, {"gates-rules/mine.yaml": f"id: mine\n{WORDS.replace('high', 'huge')}pattern: f()\n{GOOD}{BAD}"})
     with pytest.raises(UsageError, match="expected 'critical', 'high', 'medium' or 'low', found 'huge'"):
-        check_rules(tmp_path / "gates-rules", tmp_path)
+        own_rules(tmp_path / "gates-rules", tmp_path)
 
 
 def test_rule_that_keeps_its_examples_and_one_without_any_are_taken(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_rule_that_keeps_its_examples_and_one_without_any_are_taken(tmp_path: Pa
         "gates-rules/mine.yaml": f"id: mine\n{WORDS}pattern: print($X)\nwhere: {{$X: {{regex: '^[0-9]'}}}}\n{GOOD}{BAD}",
         "gates-rules/other.yaml": f"id: other\n{WORDS}pattern: f()\ngood: []\nbad: []\n",
     })  # fmt: skip
-    check_rules(tmp_path / "gates-rules", tmp_path)
+    own_rules(tmp_path / "gates-rules", tmp_path)
     assert {"mine", "other"} <= load_rules(tmp_path / "gates-rules", tmp_path).keys()
 
 

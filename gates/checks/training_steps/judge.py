@@ -8,7 +8,7 @@ from gates.checks.training_steps.aspects import Missing, absent, columns, fault,
 from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
-from gates.model import Level, Outcome, Row, Severity
+from gates.model import GRAVE, Level, Outcome, Row
 from gates.task.task import Need, TrainingStep
 
 NEAR = 1e-6
@@ -115,7 +115,7 @@ def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
             told |= keys
             rule = breach.rule
             path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
-            level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
+            level = Level.MUST if rule.severity in GRAVE else Level.ADVISORY
             about = ("the order of a step", rule.impact, rule.fix, rule.rule, level)
             yield Said(Outcome.FAILED, f"{rule.rule}: {rule.problem} {path}", path, where, *about)
     if not pairs(run.events):

@@ -9,10 +9,9 @@ from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import REST, Place, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 ENDED = "<ended>"
 Paths = list[State]
@@ -30,12 +29,23 @@ class TooMany(Exception):
     """There are more paths than are walked."""
 
 
-class Joining:
-    """The part of a walk that joins paths and counts its work; `cut` says that some were left out."""
+def _agreeing(one: State, other: State) -> State:
+    return one.but(assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
 
-    def __init__(self, happening: Happening) -> None:
-        self.happening = happening
+
+def _united(one: State, other: State) -> State:
+    return one.but(words=one.words | other.words)
+
+
+class Contexts:
+    """The part of a walk that joins paths, counts its work (`cut` where some were left out), and goes into contexts."""
+
+    enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
+
+    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
+        self.project, self.happening, self.hot = project, happening, hot
         self._words = frozenset(word for kind in happening.kinds for p in kind.code.patterns for word in p.words)
+        self.yields: list[Callable[[Run], Paths]] = []
         self.start()
 
     def joined(self, paths: Paths) -> Paths:
@@ -63,6 +73,8 @@ class Joining:
     def start(self) -> None:
         """Begin a new walk."""
         self.cut, self._work = False, 0
+        self.tries, self.stack, self.walked = 0, list[ast.AST](), set[ast.AST]()
+        self.frames, self.calls = list[Frame](), dict[Event, tuple[Frame, ...]]()
 
     def count(self, paths: int) -> None:
         """Count the work; raise `TooMany` where it is too much."""
@@ -74,31 +86,6 @@ class Joining:
         """End this walk, as one that is cut."""
         self.cut = True
         raise TooMany
-
-
-def _agreeing(one: State, other: State) -> State:
-    return one.but(assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
-
-
-def _united(one: State, other: State) -> State:
-    return one.but(words=one.words | other.words)
-
-
-class Contexts(Joining):
-    """The part of a walk that goes into contexts and out of them."""
-
-    enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
-
-    def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
-        super().__init__(happening)
-        self.project, self.hot = project, hot
-        self.yields: list[Callable[[Run], Paths]] = []
-
-    def start(self) -> None:
-        """Begin a new walk."""
-        super().start()
-        self.tries, self.stack, self.walked = 0, list[ast.AST](), set[ast.AST]()
-        self.frames, self.calls = list[Frame](), dict[Event, tuple[Frame, ...]]()
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -270,5 +257,5 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     for name, bindings in base.attributes.items():
         node = bindings[0][0].node if len(bindings) == 1 else None
         value = names.get(node.id) if isinstance(node, ast.Name) else None
-        if value in passed and not value.is_known and name not in place.project.lineage.reset:
+        if value in passed and not value.is_known and name not in place.project.reset:
             yield f"{made.key}.{name}", value

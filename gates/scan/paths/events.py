@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gates.scan.matches import match
+from gates.scan.matches import match, may_meet
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import Event, State
 from gates.scan.pattern import Hole, Holes, Pattern
@@ -14,18 +14,9 @@ from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept, lines_of
 from gates.scan.program.project import Project
 from gates.scan.rule import Constraint, EventKind, Needs
-from gates.scan.shapes import may_meet
 
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
-
-
-def about(holes: Holes) -> dict[str, str]:
-    """Return which optimizer an event is about, where it tells."""
-    if "O" in holes:
-        return {"O": holes["O"].key}
-    driven = _driven(holes["H"]) if "H" in holes else None
-    return {} if driven is None else {"O": driven}
 
 
 def _driven(hole: Hole) -> str | None:
@@ -125,8 +116,10 @@ def _is_so(kind: EventKind, state: State) -> bool:
 
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
-    """Make an event of what fits."""
-    bound = {hole: found.key for hole, found in holes.items()} | about(holes)
+    """Make an event of what fits; that of a scheduler is about the optimizer that it drives."""
+    bound = {hole: found.key for hole, found in holes.items()}
+    if "H" in holes and "O" not in holes and (driven := _driven(holes["H"])) is not None:
+        bound["O"] = driven
     return Event(name, tuple(sorted(bound.items())), place.scope.module.path, *lines_of(node))
 
 

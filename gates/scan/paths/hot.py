@@ -8,16 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from gates.scan.matches import match, names_it
+from gates.scan.matches import match, may_meet, names_it
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.pattern import Pattern
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import FUNCTIONS, walk
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 from gates.scan.rule import EventKind
-from gates.scan.shapes import may_meet
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gates.scan.paths.state import Closure, State, Value
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import children
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 MAX_KEY, KEPT_KEY = 2000, 200
 MAX_HOPS = 4
@@ -197,18 +196,10 @@ def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str
     return values, {keyword.arg or REST: place.value(keyword.value) for keyword in call.keywords}
 
 
-NEGATED: dict[type[ast.cmpop], tuple[str, bool]] = {
-    ast.Eq: ("==", True),
-    ast.NotEq: ("==", False),
-    ast.Is: ("==", True),
-    ast.IsNot: ("==", False),
-    ast.Lt: ("<", True),
-    ast.GtE: ("<", False),
-    ast.Gt: (">", True),
-    ast.LtE: (">", False),
-    ast.In: ("in", True),
-    ast.NotIn: ("in", False),
-}
+# a comparison, and what is its opposite
+COMPARED = (("==", ast.Eq, ast.NotEq), ("==", ast.Is, ast.IsNot), ("<", ast.Lt, ast.GtE), (">", ast.Gt, ast.LtE))
+SIGNS: dict[type[ast.cmpop], tuple[str, bool]] = {ast.In: ("in", True), ast.NotIn: ("in", False)}
+SIGNS |= {kind: (sign, kind is so) for sign, so, opposite in COMPARED for kind in (so, opposite)}
 Branches = Iterator[tuple[State, bool]]
 
 
@@ -244,7 +235,7 @@ def _either(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches
 
 def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
     left, right = place.value(test.left), place.value(test.comparators[0])
-    sign, positive = NEGATED[type(test.ops[0])]
+    sign, positive = SIGNS[type(test.ops[0])]
     if sign == "==" and right.is_known and right.constant is None:
         for after, truth in _truth_of(left, state):
             yield after, truth is not positive
@@ -278,4 +269,4 @@ def _truth_of(value: Value, state: State) -> Branches:
 def _assumed(key: str, state: State) -> Branches:
     known = state.assumed.get(key)
     for truth in (True, False) if known is None else (known,):
-        yield (state.assumes(key, truth=truth) if known is None else state), truth
+        yield (state.but(assumed={**state.assumed, key: truth}) if known is None else state), truth

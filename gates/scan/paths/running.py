@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from gates.code.syntax import Comprehension
 from gates.scan.paths.contexts import Contexts, Paths, Run, given, is_manager, parameters_of
 from gates.scan.paths.hot import MAX_DEPTH
-from gates.scan.paths.place import branch, passed_on
+from gates.scan.paths.place import Branches, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import kept
@@ -66,11 +66,12 @@ class Running(Contexts):
         plain = not any(isinstance(part, ast.Constant | ast.Call | ast.Lambda) for part in (node.body, node.orelse))
         if node not in self.hot and plain and not any(map(tail_of, (node.body, node.orelse))):
             return [(path, self.place(path, scope).value(node)) for path in paths]
-        found: Run = []
-        for path in paths:
-            for side, truth in branch(node.test, path, self.place(path, scope)):
-                found += self.run(node.body if truth else node.orelse, [side], scope)
-        return found
+        sides = self.sides(node.test, paths, scope)
+        return [each for path, truth in sides for each in self.run(node.body if truth else node.orelse, [path], scope)]
+
+    def sides(self, test: ast.expr, paths: Paths, scope: Scope) -> Branches:
+        """Yield each path for each side that a condition can take."""
+        return (side for path in paths for side in branch(test, path, self.place(path, scope)))
 
     def _short(self, node: ast.BoolOp, paths: Paths, scope: Scope) -> Run:
         """Run `a and b`: the second part only where the first lets it."""
@@ -147,11 +148,8 @@ class Running(Contexts):
 
     def of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
         """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
-        found: Run = []
-        for path in paths:
-            for side, truth in branch(chosen.test, path, self.place(path, scope)):
-                found += self.call(kept(node, _sides)[not truth], [side], scope)
-        return found
+        sides, calls = self.sides(chosen.test, paths, scope), kept(node, _calls)
+        return [each for path, truth in sides for each in self.call(calls[not truth], [path], scope)]
 
     def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
         """Run a call: what it is made of, then the event that it is, or the function that it runs."""
@@ -238,7 +236,7 @@ class Running(Contexts):
         return found
 
 
-def _sides(node: ast.Call) -> list[ast.Call]:
+def _calls(node: ast.Call) -> list[ast.Call]:
     """Return the calls of a method of the one and of the other side of a choice."""
     func, calls = node.func, list[ast.Call]()
     if isinstance(func, ast.Attribute) and isinstance(func.value, ast.IfExp):

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gates.scan.order import MARKERS
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 if TYPE_CHECKING:
     from gates.scan.paths.place import Place
@@ -170,10 +169,6 @@ class State:
     def stores(self, key: str, value: Value) -> "State":
         """Return the path with an attribute set."""
         return self.but(heap={**self.heap, key: value})
-
-    def assumes(self, key: str, *, truth: bool) -> "State":
-        """Return the path on which a condition is so."""
-        return self.but(assumed={**self.assumed, key: truth})
 
     def happens(self, *events: Event) -> "State":
         """Return the path with events added."""

@@ -10,11 +10,10 @@ from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import Event, Frame, State, Value, Word
 from gates.scan.paths.walking import Walker, is_given_away
-from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.nodes import FUNCTIONS
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import ClassInfo, Scope
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,8 @@ FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 TURNS = 2
 
 
-def changed_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the variables and attributes that statements set, as they are written."""
-    return {name for node in nodes for name in kept(node, _changed)}
-
-
 def _changed(node: ast.AST) -> frozenset[str]:
+    """Return the variables and attributes that a statement sets, as they are written."""
     found = (n for n in walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store))
     return frozenset(map(text_of, found))
 
@@ -83,9 +79,12 @@ class Walker(Running):
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(sum(1 + len(path.words) // 8 for path in paths))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return [path.binds(node.name, self._defined(node, path, scope)) for path in paths]
+            key, own = f"{scope.module.name}.{node.name}@{node.lineno}", self.project.scope_of(node, scope.module)
+            return [path.binds(node.name, Value(key, closure=Closure(node, own, path.names))) for path in paths]
         if isinstance(node, ast.If):
             return self._if(node, paths, scope)
+        if isinstance(node, Loop) and node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
         if isinstance(node, ast.For | ast.AsyncFor):
             return self._for(node, paths, scope)
         if isinstance(node, ast.While):
@@ -115,10 +114,6 @@ class Walker(Running):
             return [self.touched(node.value, path, scope) for path in paths]
         asked = node.value if isinstance(node, ast.Expr) else node.test if isinstance(node, ast.Assert) else None
         return paths if asked is None or node not in self.hot else [path for path, _ in self.run(asked, paths, scope)]
-
-    def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef, path: State, scope: Scope) -> Value:
-        own = self.project.scope_of(node, scope.module)
-        return Value(f"{scope.module.name}.{node.name}@{node.lineno}", closure=Closure(node, own, path.names))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, paths: Paths, scope: Scope) -> Paths:
         if node.value is None:
@@ -206,13 +201,11 @@ class Walker(Running):
 
     def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
         """Let what skipped statements set become something that nothing is known of."""
-        for target in map(_parsed, sorted(changed_names(body))):
+        for target in map(_parsed, sorted({name for node in body for name in kept(node, _changed)})):
             paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
 
     def _for(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
-        if node not in self.hot:
-            return self.forgotten([node], paths, scope, node)
         function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
         if function is not None and function in self.hot and inner(function, ast.Yield):
             self.give_up()  # the two take turns
@@ -231,8 +224,6 @@ class Walker(Running):
 
     def _while(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
         """Walk a loop in two turns, or in one where it only tries again."""
-        if node not in self.hot:
-            return self.forgotten([node], paths, scope, node)
         marked = not isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise)
         run = (self._turns(node, path, scope, lambda each, _turn: each, marked=marked) for path in paths)
         return [each for after in run for each in after]

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from gates.code.meanings import star_imports
 from gates.code.syntax import Definition, SourceModule, imported, live_statements, origin
-from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
+from gates.scan.program.nodes import DEFINED, DEFINITIONS, A, chain_of, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
@@ -45,24 +45,16 @@ class Binding(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Module(SourceModule):
-    """A file of a program; its path is from the root of the project."""
+    """A file of a program; path, dotted name and the package that its imports are relative to are from its root."""
 
+    name: str = ""
+    package: str = ""
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: SourceModule) -> Self:
         """Return a parsed file as one of a program."""
-        return cls(source.path, source.tree, source.aliases)
-
-    @cached_property
-    def name(self) -> str:
-        """Return its dotted name."""
-        return name_of(self.path)
-
-    @cached_property
-    def package(self) -> str:
-        """Return the package that its imports are relative to."""
-        return package_of(self.path)
+        return cls(source.path, source.tree, source.aliases, name_of(source.path), package_of(source.path))
 
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
@@ -104,35 +96,28 @@ class Module(SourceModule):
         """Return every node that can run, by its type, in the order of the source; fills `parents`."""
         return live_nodes_of(self.tree, self.parents)
 
-    @property
-    def names(self) -> list[ast.Name]:
-        """Return the live names."""
-        return self.live.get(ast.Name, [])  # type: ignore[return-value]  # kept by their type
-
-    @property
-    def attributes(self) -> list[ast.Attribute]:
-        """Return the live attributes."""
-        return self.live.get(ast.Attribute, [])  # type: ignore[return-value]  # kept by their type
+    def nodes(self, kind: type[A]) -> list[A]:
+        """Return the live nodes of a type."""
+        return self.live.get(kind, [])  # type: ignore[return-value]  # kept by their type
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """Return the live calls by the last name that they are written with."""
         found: dict[str, list[ast.Call]] = defaultdict(list)
-        for node in self.live.get(ast.Call, []):
-            if isinstance(node, ast.Call):
-                found[tail_of(node.func)].append(node)
+        for node in self.nodes(ast.Call):
+            found[tail_of(node.func)].append(node)
         return dict(found)
 
     @cached_property
     def mentions(self) -> dict[str, list[ast.Name | ast.Attribute]]:
         """Return where live code mentions a name, the last part of a dotted one, also as what it is imported as."""
         found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
-        for node in self.names:
+        for node in self.nodes(ast.Name):
             found[node.id].append(node)
             meant = self.aliases.get(node.id)
             if meant is not None and (name := meant.rpartition(".")[2]) != node.id:
                 found[name].append(node)
-        for attribute in self.attributes:
+        for attribute in self.nodes(ast.Attribute):
             found[attribute.attr].append(attribute)
         return found
 
@@ -143,7 +128,7 @@ class Module(SourceModule):
         for alias, dotted in self.aliases.items():
             found[dotted.rpartition(".")[2]].add(alias)
         for kind in (ast.Assign, ast.AnnAssign, ast.NamedExpr):
-            for node in self.live.get(kind, []):
+            for node in self.nodes(kind):
                 value: ast.expr | None = getattr(node, "value", None)
                 if not isinstance(value, STANDING):
                     continue
@@ -155,8 +140,9 @@ class Module(SourceModule):
     @cached_property
     def uses(self) -> frozenset[str]:
         """Return the names of its code and imports, `f()` for a call of f, `a=` for an attribute that it sets."""
-        found = {node.id for node in self.names} | {node.attr for node in self.attributes}
-        found.update(f"{node.attr}=" for node in self.attributes if not isinstance(node.ctx, ast.Load))
+        attributes = self.nodes(ast.Attribute)
+        found = {node.id for node in self.nodes(ast.Name)} | {node.attr for node in attributes}
+        found.update(f"{node.attr}=" for node in attributes if not isinstance(node.ctx, ast.Load))
         found.update(f"{name}()" for name in self.calls)
         dotted = (binding.dotted for bindings in self.bindings.values() for binding in bindings)
         return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
@@ -164,7 +150,7 @@ class Module(SourceModule):
     @cached_property
     def stores(self) -> frozenset[str]:
         """Return the attributes that code sets on anything but `self`, or by name."""
-        stored = (node for node in self.attributes if not isinstance(node.ctx, ast.Load))
+        stored = (node for node in self.nodes(ast.Attribute) if not isinstance(node.ctx, ast.Load))
         found = {node.attr for node in stored if chain_of(node.value) != "self"}
         calls = (call for name in REGISTERS for call in self.calls.get(name, ()))
         return frozenset(found.union(str(a.value) for call in calls for a in call.args if isinstance(a, ast.Constant)))

@@ -1,19 +1,21 @@
-"""Where code stands, as reading alone knows it: what its names are called in full, and what its objects are."""
+"""Where code stands and what its names are called in full; and the classes of a program, with what they inherit."""
 
 import ast
 import builtins
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gates.code.syntax import Definition
-from gates.scan.program.module import Binding, Function, Module, tail_of
-from gates.scan.program.nodes import text_of
+from gates.code.syntax import Definition, blocks
+from gates.scan.program.module import Binding, Function, Module, assigned, tail_of
+from gates.scan.program.nodes import text_of, walk
 
 if TYPE_CHECKING:
-    from gates.scan.program.classes import ClassInfo
     from gates.scan.program.project import Project
 
+CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 BUILTINS = frozenset(dir(builtins))
 MAX_HOPS = 6
 SAME = frozenset(
@@ -137,3 +139,49 @@ class Scope:
     def is_a(self, node: ast.expr, wanted: str) -> bool | None:
         """Return whether an object is of a class; `None` where its class is not known."""
         return self.project.types.is_a(self.project.types.of(node, self), wanted)
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class of the program; one that is defined twice has unknown members."""
+
+    name: str
+    node: ast.ClassDef
+    scope: Scope
+    twice: bool = False
+    methods: dict[str, Function] = field(default_factory=dict)
+
+    @cached_property
+    def bases(self) -> list[str | None]:
+        """Return the full names of what it extends."""
+        return [self.scope.dotted(base) for base in self.node.bases]
+
+    @cached_property
+    def attributes(self) -> dict[str, list[tuple[Binding, Scope]]]:
+        """Return what its class body and its methods bind attributes to."""
+        found: dict[str, list[tuple[Binding, Scope]]] = defaultdict(list)
+        body = Scope(self.scope.project, self.scope.module, None, self.scope)
+        for statement in self.node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                found[statement.target.id].append((Binding("parameter", statement.annotation), body))
+            elif isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        found[target.id].append((Binding("value", statement.value), body))
+        for method in self.methods.values():
+            scope = self.scope.project.scope_of(method, self.scope.module)
+            for name, binding in _set_on(scope.self_name, method):
+                found[name].append((binding, scope))
+        return dict(found)
+
+
+def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
+    for node in blocks(method):
+        for target, binding in assigned(node):
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
+                yield target.attr, binding
+
+
+def stored(node: ast.AST) -> frozenset[str]:
+    """Return the attributes that code sets."""
+    return frozenset(n.attr for n in walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))

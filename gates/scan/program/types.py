@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 from gates.scan.program.known import MODULE, OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, tail_of
 from gates.scan.program.nodes import inner, is_none
-from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
+from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, ClassInfo, Scope
 
 if TYPE_CHECKING:
-    from gates.scan.program.classes import ClassInfo
     from gates.scan.program.project import Project
 
 MAX_DEPTH = 5
@@ -56,7 +55,7 @@ class Types:
             self._known[key] = found
         return found
 
-    def attribute(self, owner: "ClassInfo", name: str) -> str | None:
+    def attribute(self, owner: ClassInfo, name: str) -> str | None:
         """Return the class of an attribute of a class's instances."""
         bindings = self._project.attribute(owner, name)
         return self._read(self._agreed(bindings, None)) if bindings else None
@@ -97,10 +96,9 @@ class Types:
         if isinstance(node, ast.Attribute):
             bindings = scope.attribute(node)
             return self._read(self._agreed(bindings, None)) if bindings else None
-        if isinstance(node, ast.IfExp):
-            return one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
-        if isinstance(node, ast.BoolOp):
-            return one({self.of(n, scope) for n in node.values if not is_none(n)})
+        if isinstance(node, ast.IfExp | ast.BoolOp):
+            sides = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+            return one({self.of(side, scope) for side in sides if not is_none(side)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         return LITERALS.get(type(node))
