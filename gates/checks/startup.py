@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import python_files
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity
+from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Severity
 from gates.project.copies import copy_project
 from gates.project.files import import_roots, module_name, package_root, packages_of, pyproject_of
 from gates.report import Section
@@ -124,6 +125,14 @@ class Imported(Model):
     location: Location | None = None
 
 
+class Imports(Model):
+    """The imports of all modules, and why some were not reached."""
+
+    command: CommandRecord
+    modules: tuple[Imported, ...]
+    problem: str = ""
+
+
 class Startup(Evidence):
     """The build of the package, and the import of each of its modules by itself in a fresh process."""
 
@@ -133,7 +142,7 @@ class Startup(Evidence):
     problem: str = ""
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Import the modules of the project one by one, and build a copy of it."""
         files = python_files(task, context)
         aside = {path: why for path in files if (why := _why_not(path, context))}
@@ -145,21 +154,28 @@ class Startup(Evidence):
         used = {name for path in files if path not in aside for name in packages_of(path)}
         preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
         asked = {"modules": [*modules.items()], "preload": preload, "own": sorted(own), "each_s": each_s}
-        imports = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, threads=None)
-        if imports.process is None:
-            raise EvidenceUnavailable(imports.problem)
-        tried = tuple(map(Imported.model_validate, imports.of("module")))
+        before, make = seen.before(cls), partial(_imports, asked, task, context, folder)
+        told = {**dict(before), "command": before.commands[0]} if before else {}
+        imports = seen.taken_or("imports", Imports.model_validate(told) if told else None, make, context)
         built, builds = built_wheel(context, folder / "wheel")
-        unseen = [path for path in modules if path not in {one.path for one in tried}]
-        runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy",
-            commands=tuple(run.as_command(purpose) for purpose, run in runs),
+            commands=(imports.command, *(run.as_command("build") for run in builds)),
             build=built,
-            modules=tried,
+            modules=imports.modules,
             aside=tuple(f"{context.shown(path)}: {why}" for path, why in aside.items()),
-            problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.trouble}" if unseen else "",
+            problem=imports.problem,
         )
+
+
+def _imports(asked: dict[str, Any], task: Task, context: Context, folder: Path) -> Imports:
+    told = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, threads=None)
+    if told.process is None:
+        raise EvidenceUnavailable(told.problem)
+    tried = tuple(map(Imported.model_validate, told.of("module")))
+    unseen = [path for path, _ in asked["modules"] if path not in {one.path for one in tried}]
+    problem = f"{len(unseen)} modules were not reached, first {unseen[0]}: {told.trouble}" if unseen else ""
+    return Imports(command=told.process.as_command("imports"), modules=tried, problem=problem)
 
 
 def _why_not(path: Path, context: Context) -> str:
@@ -215,7 +231,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from (_unseen(about, why) for about in (BUILD, IMPORTS))
     else:
         yield _build(seen)
-        yield from _imports(seen)
+        yield from _of_imports(seen)
 
 
 def _build(seen: Startup) -> Finding:
@@ -233,7 +249,7 @@ def _build(seen: Startup) -> Finding:
     return about.failed(message, "Fix what the backend names.", evidence="startup/build.stderr.txt")
 
 
-def _imports(seen: Startup) -> Iterator[Finding]:
+def _of_imports(seen: Startup) -> Iterator[Finding]:
     about = IMPORTS.but(level=Level.SHOULD, expected="imported")
     amiss = [module for module in seen.modules if module.ending is not Outcome.PASSED]
     for module in amiss:

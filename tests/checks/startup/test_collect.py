@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from building import a_context, a_task, patient, written
 
+from gates.check import EvidenceSet
 from gates.checks.startup import Imported, Startup
 from gates.model import Outcome
 
@@ -31,7 +32,7 @@ backend-path = ["."]
 
 def seen(tmp_path: Path, files: dict[str, str | bytes], **changes: object) -> Startup:
     root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
-    return Startup.collect(a_task(**changes), a_context(root))
+    return Startup.derive(a_task(**changes), a_context(root), EvidenceSet())
 
 
 def endings(found: Startup) -> dict[str, Outcome]:
