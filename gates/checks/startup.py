@@ -155,8 +155,8 @@ class Startup(Evidence):
         preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
         asked = {"modules": [*modules.items()], "preload": preload, "own": sorted(own), "each_s": each_s}
         before, make = seen.before(cls), partial(_imports, asked, task, context, folder)
-        known = before and Imports(command=before.commands[0], modules=before.modules, problem=before.problem)
-        imports = seen.taken_or("imports", known, make, context)
+        told = before and {"command": before.commands[0], "modules": before.modules, "problem": before.problem}
+        imports = seen.taken_or("imports", Imports.model_validate(told) if told else None, make, context)
         built, builds = built_wheel(context, folder / "wheel")
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy",

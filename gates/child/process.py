@@ -52,6 +52,14 @@ def noting(folder: Path) -> Iterator[Noting]:
         _noting.pop()
 
 
+def noting_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a Python process notes what it runs, if it is to."""
+    if not _noting:
+        return {**env}
+    paths = filter(None, [str(NOTES), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))])
+    return {**env, "GATES_NOTED": str(_noting[-1].folder), "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class Stream(Model):
     """What a process wrote to one stream: its whole size, and the part that was kept."""
 
@@ -145,13 +153,10 @@ class Running:
         beside = Path(argv[0]).parent
         if (beside.parent / "pyvenv.cfg").is_file():  # what the environment holds comes first, as where it is activated
             marked["PATH"] = os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)])
-        if _noting:
-            paths = filter(None, [str(NOTES), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))])
-            marked |= {"GATES_NOTED": str(_noting[-1].folder), "PYTHONPATH": os.pathsep.join(paths)}
         self._child = subprocess.Popen(
             self._argv,
             cwd=cwd,
-            env={**environment(), **env, **marked},
+            env={**environment(), **noting_env(env), **marked},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

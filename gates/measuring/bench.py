@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from pydantic import ValidationError
 
 from gates.child.asking import command
-from gates.child.process import Running, running
+from gates.child.process import Running, noting_env, running
 from gates.errors import EvidenceUnavailable
 from gates.measuring.samples import Collected, Ended, Hello, Ran, first_wrong
 from gates.model import Model
@@ -44,7 +44,7 @@ class Launch:
     @property
     def order(self) -> Told:
         """Return what is asked of the process that starts it."""
-        return {"argv": [*self.argv], "env": {**self.env}, "cwd": str(self.cwd)}
+        return {"argv": [*self.argv], "env": noting_env(self.env), "cwd": str(self.cwd)}
 
     @property
     def module(self) -> str:
