@@ -53,7 +53,7 @@ MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, ValidationError, SyntaxError, RecursionError)
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
-GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
+GIT = (("show-ref", "--head"), ("ls-files", "--stage", "-z"))
 
 
 @dataclass(frozen=True)

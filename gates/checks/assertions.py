@@ -119,10 +119,11 @@ def _names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _linted(trees: Trees, context: Context) -> tuple[tuple[Written, ...], str, tuple[CommandRecord, ...]]:
     log = context.folder("assertions").evidence / "ruff"
-    argv = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--preview"]
-    argv += ["--output-format", "json", "--select", RUFF, "--", *trees]
-    ended = process.run(argv, cwd=context.root, timeout_s=LIMIT_S, log=log)
-    command = ended.as_command("checks that cannot fail", ("ruff", *argv[3:]))
+    beside = Path(sys.executable).with_name("ruff")  # what `python -m ruff` starts, too, a little later
+    program = [str(beside)] if beside.is_file() else [sys.executable, "-m", "ruff"]
+    argv = ["check", "--isolated", "--no-cache", "--preview", "--output-format", "json", "--select", RUFF, "--", *trees]
+    ended = process.run([*program, *argv], cwd=context.root, timeout_s=LIMIT_S, log=log)
+    command = ended.as_command("checks that cannot fail", ("ruff", *argv))
     try:
         told = json.loads(log.with_suffix(".stdout.txt").read_text(encoding="utf-8"))
         found = tuple(each for one in told if (each := _place(one, trees, context)))

@@ -105,12 +105,10 @@ class Teller:
             file = opened(self._path, O_WRONLY | O_APPEND)
         except OSError:  # the project removed it: then nothing was heard
             return
-        write(file, b"".join(map(self._sealed, events)))
+        texts = [dumps(event, default=repr, skipkeys=True).encode() for event in events]
+        seals = (digest(self._secret, text, "sha256").hex().encode() for text in texts)
+        write(file, b"".join(b"=%b %b\n" % line for line in zip(seals, texts, strict=True)))
         close(file)
-
-    def _sealed(self, event: dict[str, object]) -> bytes:
-        text = dumps(event, default=repr, skipkeys=True).encode()
-        return b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n"
 
     def forked(self) -> None:
         """Go on telling in a fork of ours."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, model_validator
 
 from gates.errors import EvidenceUnavailable
 from gates.model import Model
@@ -151,7 +151,8 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
     return ".".join(str(part) for part in first["loc"] if part != "[key]"), f"{why[0].lower()}{why[1:]}"
 
 
-TIMES = TypeAdapter(Annotated[list[Annotated[float, Field(strict=True, gt=0, le=1e9)]], Field(min_length=1)])
+SECONDS = Annotated[float, Field(strict=True, gt=0, le=1e9)]
+TIMES = TypeAdapter(Annotated[list[SECONDS], Field(min_length=1)], config=ConfigDict(defer_build=True))
 
 
 def read_times(text: str, form: str) -> dict[str, float]:

@@ -129,7 +129,8 @@ class Trial:
         if left := len(bound) - len(own):
             notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
         if own and not problem:
-            ids, unseen, every = [test.id for test in own], self._unseen(own), self._statements(criterion, notes)
+            ids, every, lines = [test.id for test in own], self._statements(criterion, notes), self._baseline.lines
+            unseen = lines.doubt(ids) if lines else "lines were not noted"
             run = self._run(every, ids, unseen)
             if unrun := len(every) - len(run):
                 notes.append(f"{unrun} statements of its code are run by none of its tests; no mutant was made there")
@@ -146,10 +147,6 @@ class Trial:
         about["shown_otherwise"] = bool(criterion.measures or self._task.shown_by(criterion))
         named = {f"{criterion.id} {fault.id}": (fault, tests) for fault, tests in faults}
         return CriterionProof(**about, problem=problem, sampled=sampled, passed_by=passed_by), named
-
-    def _unseen(self, own: Iterable[TestRecord]) -> str:
-        lines = self._baseline.lines
-        return lines.doubt(test.id for test in own) if lines else "lines were not noted"
 
     def _problem(self, own: Sequence[TestRecord]) -> str:
         run, failing = self._baseline.run, next((test for test in own if test.outcome in FAILED), None)

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from gates.code.meanings import last_name
+from gates.code.meanings import Function, last_name
 from gates.code.syntax import constant_truth, live_nodes
 from gates.model import Location
 from gates.scan.program.nodes import is_none
@@ -68,9 +68,16 @@ class Text:
     def but(self, others: Parts) -> str:
         """Return the text of the file with other nodes in the place of some; raise `ValueError` if it is too deep."""
         try:
-            return f"{ast.unparse(_but(self.tree, others))}\n"
+            told = (was if nodes.isdisjoint(others) else _told(_but(node, others)) for node, nodes, was in self._split)
+            return "\n".join(told) + "\n"
         except RecursionError as error:
             raise ValueError("its expressions are too deep") from error
+
+    @cached_property
+    def _split(self) -> list[tuple[ast.AST, set[ast.AST], str]]:
+        """Return each statement with all that is in it, and its text: the others need not be written anew."""
+        nodes = [ast.Module(self.tree.body[:1], []), *self.tree.body[1:]]  # the first may be a docstring
+        return [(node, {*ast.walk(node)}, _told(node)) for node in nodes]
 
     @cached_property
     def worth(self) -> tuple[ast.AST, ...]:
@@ -85,6 +92,10 @@ class Text:
             told = map(vars(node).get, ("annotation", "returns"))
             aside.update(ast.iter_child_nodes(node) if words else filter(None, told))
         return tuple(found)
+
+
+def _told(node: ast.AST) -> str:
+    return "\n" * isinstance(node, Function | ast.ClassDef) + ast.unparse(node)
 
 
 def _but(value: Any, others: Parts) -> Any:  # noqa: ANN401  # a field of a node is anything

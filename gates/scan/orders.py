@@ -24,7 +24,8 @@ BLOCKS = {"autocast_enter"}
 
 def projections(order: Order, word: Word) -> Iterator[Word]:
     """Yield the path once for each choice of the objects that several of its events must share."""
-    objects = {hole: _objects(order, word, hole) for hole in joined(order, word)}
+    bound, shared = [dict(event.bound) for event in word if event.name in order.names], joined(order, word)
+    objects = {hole: [*dict.fromkeys(b[hole] for b in bound if b.get(hole) is not None)] for hole in shared}
     holes = [hole for hole, keys in objects.items() if len(keys) > 1]
     if not holes:
         yield word
@@ -47,11 +48,6 @@ def joined(order: Order, word: Word) -> list[str]:
     apart = order.of if all(map(PLAIN.fullmatch, told)) else ""  # what a loop goes over may be left out by turns
     shared = (hole for hole, names in counted.items() if hole == apart or len(names) > 1 or names & twice)
     return sorted(filter(None, shared))
-
-
-def _objects(order: Order, word: Word, hole: str) -> list[str]:
-    found = [dict(event.bound).get(hole) for event in word if event.name in order.names]
-    return list(dict.fromkeys(key for key in found if key is not None))
 
 
 def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Word) -> bool:

@@ -163,7 +163,8 @@ def read_graph(roots: Iterable[Tensor]) -> Reached:
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]
     factors = [list(_factors(root.grad_fn)) for root in roots]
-    by_hand = max((each[0][0] for each in factors if each and _is_scale(each[0][0])), default=1.0)
+    first = [each[0][0] for each in factors if each]
+    by_hand = max((one for one in first if one >= 2 and math.log2(one).is_integer()), default=1.0)
     share = min((math.prod(one for one, _ in each if one < 1) for each in factors), default=1.0)
     again = max((math.prod([one for one, tagged in each if tagged][1:]) for each in factors), default=1.0)
     return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand, share, again)
@@ -178,7 +179,3 @@ def _factors(node: Any) -> Iterator[tuple[float, bool]]:  # noqa: ANN401
         factor = float(other) if node.name() == "MulBackward0" else 1 / float(other)
         yield factor, SCALED_BY in node.metadata
         node = node.next_functions[0][0]
-
-
-def _is_scale(factor: float) -> bool:
-    return factor >= 2 and math.log2(factor).is_integer()

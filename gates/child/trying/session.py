@@ -39,8 +39,7 @@ class Recorder:
 
     def say(self, event: str, **facts: object) -> None:
         """Write one event, at once: the process may not live to write more."""
-        line = json.dumps({"event": event, **facts})
-        self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
+        self._events.write(json.dumps({"event": event, **facts}) + "\n")
         self._events.flush()
 
     @pytest.hookimpl(hookwrapper=True)
@@ -69,6 +68,8 @@ class Recorder:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Name each test; all of them run, unless some are named."""
+        known, summary = session.config.pluginmanager, "pytest_terminal_summary"  # nobody reads it, it loads much
+        vars(session.config.hook)[summary] = known.subset_hook_caller(summary, known.get_plugins())
         for item in session.items:
             self.say("collected", id=item.nodeid)
         if self._run is not None:
@@ -110,15 +111,16 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
     if not hasattr(os, "fork") or sys.platform == "darwin":
         return False
     own = {name.split(".")[0] for name in modules}
-    left = own | {"pytest", "_pytest", "conftest"}
+    left = own | {"conftest", "coverage"}  # which the test run needs alone
     before = list(sys.path)
+    gc.disable()  # what is imported stays
     for name in packages:
         if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     sys.path[:] = before
-    gc.collect()
     gc.freeze()  # no fork needs to look at what was there before it
+    gc.enable()
     return not own & set(sys.modules) and threading.active_count() == 1
 
 
@@ -138,7 +140,7 @@ def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int
         late = busy > busy_s or time.monotonic() > begun + limit_s
         why = "timeout" if late else "memory" if _resident(pid) > limit_bytes else ""
         time.sleep(delay)
-        delay = min(delay * 1.5, 0.02)
+        delay = min(delay * 1.05, 0.02)  # most sessions are short, and there are many
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode((ended if ended[0] else os.waitpid(pid, 0))[1])

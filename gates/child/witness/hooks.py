@@ -237,18 +237,17 @@ def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Tell the end."""
-    worker = hasattr(session.config, "workerinput")
+    """Tell the end, and which installed modules were imported up to here: the summary may load more."""
+    places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
+    witness.note("imported", names=[name for name, file in files if isinstance(file, str) and file.startswith(places)])
     witness.note("read", paths=sorted(_read))
-    witness.tell("end", exit_code=int(exitstatus), worker=worker)
+    witness.tell("end", exit_code=int(exitstatus), worker=hasattr(session.config, "workerinput"))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Tell which installed modules were imported; take the stack again, which pytest's own plugin has given up."""
-    places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
-    files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
-    witness.tell("imported", names=[name for name, file in files if isinstance(file, str) and file.startswith(places)])
+    """Take the stack again, which pytest's own plugin has given up."""
     _keep_stacks()
 
 

@@ -52,6 +52,8 @@ class Lines:
         if not (why := _why_not(config)):
             try:
                 self._start()
+            except ImportError as error:
+                why = f"the library `coverage` cannot be imported by the project's interpreter ({type(error).__name__})"
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
                 why = f"coverage could not be started: {error!r:.200}"
         self.note(reason=why)
@@ -166,10 +168,6 @@ def _why_not(config: pytest.Config) -> str:
         return f"the project traces itself ({type(gettrace()).__module__})"
     if monitoring is not None and any(monitoring.get_tool(i) for i in (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID)):
         return "the project traces itself (sys.monitoring)"
-    try:
-        import coverage  # noqa: F401
-    except Exception as error:  # noqa: BLE001  # whatever keeps it from loading, it is not there
-        return f"the library `coverage` cannot be imported by the project's interpreter ({type(error).__name__})"
     return ""
 
 

@@ -68,7 +68,8 @@ class _Block:
     def tests(self, body: list[ast.stmt], outer: WrittenTest, named: Mapping[str, ast.expr]) -> Iterator[WrittenTest]:
         """Yield the tests of a block, of which the file or class is told as if it were a test."""
         live = list(live_statements(body))
-        given = [(name, value) for node in live if (value := _value(node)) for name in _bound(node)]
+        giving = [node for node in live if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)]
+        given = [(name, node.value) for node in giving if node.value for name in _bound(node)]
         named = {**named, **{name: value for name, value in given if "mark" in ast.unparse(value)}}
         marks = [marker for name, value in given if name == "pytestmark" for marker in self._of(value, named)]
         bound, top = {name for node in live for name in _bound(node)}, set(body)
@@ -76,7 +77,8 @@ class _Block:
         for node in [node for node in live if isinstance(node, Function | ast.ClassDef)]:
             again = outer.hidden or (node in top and last[node.name] is not node)
             sure = outer.sure and node in top and bound.isdisjoint({node.name, "__test__"})
-            sure = sure and all(ast.unparse(part).startswith(MARKS) for part in node.decorator_list)
+            heads = [ast.unparse(part) for part in node.decorator_list]
+            sure = sure and all(head.startswith(MARKS) for head in heads)
             one = WrittenTest(
                 id=f"{outer.id}::{node.name}",
                 location=Location(path=self._module.path, line=first_line(node), last_line=node.end_lineno),
@@ -89,13 +91,13 @@ class _Block:
             if isinstance(node, ast.ClassDef):
                 alone = sure and not node.bases and not node.keywords
                 yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
-            elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
+            elif any(_fits(node.name, pattern) for pattern in self._functions) and "fixture" not in " ".join(heads):
                 yield one.model_copy(update={"hidden": sure and again})
 
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
         """Yield the markers in a decorator, or in what `pytestmark` is set to: what they name by place, and as `id`."""
         nodes = [*ast.walk(node)]
-        calls = [each for each in nodes if isinstance(each, ast.Call)]
+        called = {part for each in nodes if isinstance(each, ast.Call) for part in ast.walk(each.func)}
         for inner in nodes:
             if isinstance(inner, ast.Call):
                 func = named.get(inner.func.id, inner.func) if isinstance(inner.func, ast.Name) else inner.func
@@ -104,7 +106,7 @@ class _Block:
                     plain = [(arg.value if isinstance(arg, ast.Constant) else None, arg.lineno) for arg in given]
                     for name, line in plain or [("", inner.lineno)]:
                         yield Marker(names=name if isinstance(name, str) else None, line=line)
-            elif any(inner is part for call in calls for part in ast.walk(call.func)):
+            elif inner in called:
                 continue
             elif isinstance(inner, ast.Name) and inner.id in named and hops:
                 yield from self._of(named[inner.id], named, hops - 1)
@@ -120,14 +122,6 @@ def _bound(node: ast.stmt) -> list[str]:
         return [alias.asname or alias.name for alias in node.names]
     stored = [each for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), ast.Store)]
     return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in stored]
-
-
-def _value(node: ast.stmt) -> ast.expr | None:
-    return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
-
-
-def _is_fixture(node: Function) -> bool:
-    return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _fits(name: str, pattern: str) -> bool:

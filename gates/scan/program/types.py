@@ -153,7 +153,8 @@ class Types:
             if inner is not None and not self._has_own(inner, tail):
                 return inner
         named = scope.dotted(node.func)
-        if named is not None and (named in self._project.classes or _is_constructor(named)):
+        last = (named or "").rpartition(".")[2]  # a constructor begins with a capital, and a constant has no other
+        if named is not None and (named in self._project.classes or (last[:1].isupper() and not last.isupper())):
             return named
         if tail in PREPARES and len(node.args) == 1:
             return self.of(node.args[0], scope)
@@ -192,8 +193,3 @@ def _returned(function: Function) -> list[ast.expr]:
 def one(found: set[str | None]) -> str | None:
     """Return the one class that several answers agree on; what a method of the program may have made is of none."""
     return UNKNOWN if UNKNOWN in found else next(iter(found)) if len(found) == 1 else None
-
-
-def _is_constructor(dotted: str) -> bool:
-    last = dotted.rpartition(".")[2]
-    return last[:1].isupper() and not last.isupper()
