@@ -82,14 +82,26 @@ class Unreachable(Exception):
     """What was asked for cannot be called as it was asked; the message says why."""
 
 
+def created(path: str) -> str:
+    """Make a file that nobody else may read, if it is not there; return where it lies, wherever the project goes."""
+    close(opened(path, O_WRONLY | O_CREAT | O_APPEND, 0o600))
+    return os.path.abspath(path)  # noqa: PTH100
+
+
+def append(path: str, lines: bytes) -> None:
+    """Write lines at the end of a file, as a whole; one that was removed is not begun anew."""
+    file = opened(path, O_WRONLY | O_APPEND)
+    write(file, lines)
+    close(file)
+
+
 class Teller:
     """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close."""
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
-        self._path = os.path.abspath(path)  # noqa: PTH100  # the project may leave the folder
+        self._path = created(path)
         self._secret = secret.encode()
-        close(opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600))
 
     def __call__(self, word: str, **facts: object) -> None:
         """Write a line; a child that the project forked, and that came back here, ends instead."""
@@ -101,12 +113,8 @@ class Teller:
         """Write lines as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
         if getpid() != self._owner:
             return
-        try:
-            file = opened(self._path, O_WRONLY | O_APPEND)
-        except OSError:  # the project removed it: then nothing was heard
-            return
-        write(file, b"".join(map(self._sealed, events)))
-        close(file)
+        with suppress(FileNotFoundError):  # the project removed it: then nothing was heard
+            append(self._path, b"".join(map(self._sealed, events)))
 
     def _sealed(self, event: dict[str, object]) -> bytes:
         text = dumps(event, default=repr, skipkeys=True).encode()

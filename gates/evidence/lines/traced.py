@@ -7,13 +7,13 @@ a function that keeps its results (`functools.cache`), any test may rest on it, 
 """
 
 import ast
+import json
 import os
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Self
 
@@ -78,21 +78,17 @@ class Traced(Model):
     @cached_property
     def where(self) -> Where:
         """Return for each file and line the contexts that ran it, of all processes together."""
-        import coverage  # a quarter of a second, paid only where it is used
-
         found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for path in self.data:
-            records = coverage.CoverageData(basename=str(path))
-            try:
-                records.read()
-                for name in records.measured_files():
-                    real = os.path.realpath(name)
-                    for line, contexts in records.contexts_by_lineno(name).items():
-                        found[real][line].update(contexts)
-            except (coverage.CoverageException, sqlite3.Error) as error:
-                raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
-            finally:
-                records.close()
+        real = cache(os.path.realpath)  # asked in each context, and slow
+        try:
+            for path in self.data:
+                with path.open(encoding="utf-8") as file:
+                    for context, ran in map(json.loads, file):
+                        for name, lines in ran.items():
+                            for line in lines:
+                                found[real(name)][line].add(context)
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
         return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
 
     @property
@@ -192,9 +188,7 @@ class Taking:
 
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
-        import coverage
-
-        ran: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        ran: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for path, lines in self.traced.where.items():
             moved = {line: line for line in lines}
             if path in self.units:
@@ -203,13 +197,9 @@ class Taking:
             for line, names in lines.items():
                 for name in names if line in moved else ():
                     if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
-                        ran[name][path].add(moved[line])
-        records = coverage.CoverageData(basename=str(folder / f"data.{TAKEN}"))
-        for name, files in ran.items():
-            records.set_context(name)
-            records.add_lines(files)
-        records.write()
-        records.close()
+                        ran[name][path].append(moved[line])
+        with (folder / f"data.{TAKEN}").open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(each)}\n" for each in ran.items())
         kept = {"ended", "modules", "foreign", "importing", "cached"}  # it did end, or nothing would be taken of it
         (folder / TAKEN).write_text(self.traced.model_dump_json(include=kept), encoding="utf-8")
 
