@@ -18,7 +18,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 def printable(text: str) -> str:
     """Show what is no text at all (lone surrogates, such as bytes of a file name that are not UTF-8) as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def visible(text: str) -> str:

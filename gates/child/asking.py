@@ -88,15 +88,18 @@ def created(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100
 
 
-def append(path: str, lines: bytes) -> None:
-    """Write lines at the end of a file, as a whole; one that was removed is not begun anew."""
+def append(path: str, line: bytes) -> None:
+    """Write a line at the end of a file, as a whole; one that was removed is not begun anew."""
     file = opened(path, O_WRONLY | O_APPEND)
-    write(file, lines)
+    write(file, line)
     close(file)
 
 
 class Teller:
-    """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close."""
+    """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close.
+
+    A line holds all that is told at once: sealed alone, seven events of a quick test cost a tenth of its time.
+    """
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
@@ -110,15 +113,12 @@ class Teller:
         self.note({"word": word, **facts})
 
     def note(self, *events: dict[str, object]) -> None:
-        """Write lines as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
+        """Write a line as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
         if getpid() != self._owner:
             return
         with suppress(FileNotFoundError):  # the project removed it: then nothing was heard
-            append(self._path, b"".join(map(self._sealed, events)))
-
-    def _sealed(self, event: dict[str, object]) -> bytes:
-        text = dumps(event, default=repr, skipkeys=True).encode()
-        return b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n"
+            text = dumps(events, default=repr, skipkeys=True).encode()
+            append(self._path, b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n")
 
     def forked(self) -> None:
         """Go on telling in a fork of ours."""

@@ -85,8 +85,9 @@ class Traced(Model):
                 with path.open(encoding="utf-8") as file:
                     for context, ran in map(json.loads, file):
                         for name, lines in ran.items():
+                            own = found[real(name)]
                             for line in lines:
-                                found[real(name)][line].add(context)
+                                own[line].add(context)
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
         return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}

@@ -95,7 +95,7 @@ class _Block:
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
         """Yield the markers in a decorator, or in what `pytestmark` is set to: what they name by place, and as `id`."""
         nodes = [*ast.walk(node)]
-        calls = [each for each in nodes if isinstance(each, ast.Call)]
+        heads = {part for each in nodes if isinstance(each, ast.Call) for part in ast.walk(each.func)}
         for inner in nodes:
             if isinstance(inner, ast.Call):
                 func = named.get(inner.func.id, inner.func) if isinstance(inner.func, ast.Name) else inner.func
@@ -104,7 +104,7 @@ class _Block:
                     plain = [(arg.value if isinstance(arg, ast.Constant) else None, arg.lineno) for arg in given]
                     for name, line in plain or [("", inner.lineno)]:
                         yield Marker(names=name if isinstance(name, str) else None, line=line)
-            elif any(inner is part for call in calls for part in ast.walk(call.func)):
+            elif inner in heads:
                 continue
             elif isinstance(inner, ast.Name) and inner.id in named and hops:
                 yield from self._of(named[inner.id], named, hops - 1)
