@@ -82,15 +82,9 @@ class Unreachable(Exception):
     """What was asked for cannot be called as it was asked; the message says why."""
 
 
-def created(path: str) -> str:
-    """Make a file that nobody else may read, if it is not there; return where it lies, wherever the project goes."""
-    close(opened(path, O_WRONLY | O_CREAT | O_APPEND, 0o600))
-    return os.path.abspath(path)  # noqa: PTH100
-
-
-def append(path: str, line: bytes) -> None:
+def append(path: str, line: bytes, more: int = 0) -> None:
     """Write a line at the end of a file, as a whole; one that was removed is not begun anew."""
-    file = opened(path, O_WRONLY | O_APPEND)
+    file = opened(path, O_WRONLY | O_APPEND | more, 0o600)
     write(file, line)
     close(file)
 
@@ -103,8 +97,9 @@ class Teller:
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
-        self._path = created(path)
+        self._path = os.path.abspath(path)  # noqa: PTH100  # the project may leave the folder
         self._secret = secret.encode()
+        append(self._path, b"", O_CREAT)
 
     def __call__(self, word: str, **facts: object) -> None:
         """Write a line; a child that the project forked, and that came back here, ends instead."""

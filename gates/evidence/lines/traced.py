@@ -79,18 +79,22 @@ class Traced(Model):
     def where(self) -> Where:
         """Return for each file and line the contexts that ran it, of all processes together."""
         found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for context, path, lines in self.told():
+            own = found[path]
+            for line in lines:
+                own[line].add(context)
+        return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
+
+    def told(self) -> Iterator[tuple[str, str, list[int]]]:
+        """Yield what ran, in its order: a context, a file and lines of it; each of them may come more than once."""
         real = cache(os.path.realpath)  # asked in each context, and slow
         try:
             for path in self.data:
                 with path.open(encoding="utf-8") as file:
                     for context, ran in map(json.loads, file):
-                        for name, lines in ran.items():
-                            own = found[real(name)]
-                            for line in lines:
-                                own[line].add(context)
+                        yield from ((context, real(name), lines) for name, lines in ran.items())
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
-        return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -189,18 +193,12 @@ class Taking:
 
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
-        ran: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for path, lines in self.traced.where.items():
-            moved = {line: line for line in lines}
-            if path in self.units:
-                before, now = self.units[path]
-                moved = before.moved(now)
-            for line, names in lines.items():
-                for name in names if line in moved else ():
-                    if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
-                        ran[name][path].append(moved[line])
+        moved = {path: before.moved(after) for path, (before, after) in self.units.items()}
         with (folder / f"data.{TAKEN}").open("w", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(each)}\n" for each in ran.items())
+            for name, path, lines in self.traced.told():
+                if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
+                    now = [moved[path][line] for line in lines if line in moved[path]] if path in moved else lines
+                    file.write(f"{json.dumps([name, {path: now}])}\n")
         kept = {"ended", "modules", "foreign", "importing", "cached"}  # it did end, or nothing would be taken of it
         (folder / TAKEN).write_text(self.traced.model_dump_json(include=kept), encoding="utf-8")
 

@@ -76,7 +76,9 @@ class _Block:
         for node in [node for node in live if isinstance(node, Function | ast.ClassDef)]:
             again = outer.hidden or (node in top and last[node.name] is not node)
             sure = outer.sure and node in top and bound.isdisjoint({node.name, "__test__"})
-            sure = sure and all(ast.unparse(part).startswith(MARKS) for part in node.decorator_list)
+            decorators = [ast.unparse(part) for part in node.decorator_list]
+            sure = sure and all(text.startswith(MARKS) for text in decorators)
+            fixture = any("fixture" in text for text in decorators)
             one = WrittenTest(
                 id=f"{outer.id}::{node.name}",
                 location=Location(path=self._module.path, line=first_line(node), last_line=node.end_lineno),
@@ -89,7 +91,7 @@ class _Block:
             if isinstance(node, ast.ClassDef):
                 alone = sure and not node.bases and not node.keywords
                 yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
-            elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
+            elif any(_fits(node.name, pattern) for pattern in self._functions) and not fixture:
                 yield one.model_copy(update={"hidden": sure and again})
 
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
@@ -124,10 +126,6 @@ def _bound(node: ast.stmt) -> list[str]:
 
 def _value(node: ast.stmt) -> ast.expr | None:
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
-
-
-def _is_fixture(node: Function) -> bool:
-    return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _fits(name: str, pattern: str) -> bool:
