@@ -6,19 +6,20 @@ import math
 import re
 import shlex
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from gates.errors import UsageError
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def printable(text: str) -> str:
     """Show what is no text at all (lone surrogates, such as bytes of a file name that are not UTF-8) as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def place_in(error: UnicodeDecodeError) -> str:
@@ -31,6 +32,14 @@ def visible(text: str) -> str:
     """Show control characters, and those that turn the direction of writing, as escapes."""
     shown = (c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)
     return text if text.isprintable() else "".join(shown)
+
+
+def grouped(values: Iterable[T], key: Callable[[T], K]) -> defaultdict[K, list[T]]:
+    """Return values in lists by their key, in the order in which each came first."""
+    groups = defaultdict[K, list[T]](list)
+    for value in values:
+        groups[key(value)].append(value)
+    return groups
 
 
 PLACEHOLDER = re.compile(r"\{\w+\}")

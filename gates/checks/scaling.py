@@ -14,7 +14,7 @@ from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unk
 from gates.measuring.interval import Estimate, student
 from gates.model import Outcome
 from gates.task.types import Json, Located, Name, OneCall, Seconds
-from gates.words import shown
+from gates.words import grouped, shown
 
 FEWEST = 3
 Size = Annotated[int, Field(ge=1)]
@@ -169,10 +169,8 @@ class Scaling(Probes[Scale, Scaled]):
 
 def _facts(probed: Probed) -> dict[str, object]:
     device = next((str(entry["type"]) for entry in probed.of("device")), "cpu")
-    starts: dict[object, list[object]] = {}
-    for entry in probed.of("round"):
-        starts.setdefault(entry["restart"], []).append(entry["values"])
-    return {"device": device, "starts": tuple(starts.values())}
+    starts = grouped(probed.of("round"), lambda entry: str(entry["restart"])).values()
+    return {"device": device, "starts": tuple([entry["values"] for entry in start] for start in starts)}
 
 
 METHOD = (

@@ -82,14 +82,24 @@ class Unreachable(Exception):
     """What was asked for cannot be called as it was asked; the message says why."""
 
 
+def append(path: str, line: bytes, more: int = 0) -> None:
+    """Write a line at the end of a file, as a whole; one that was removed is not begun anew."""
+    file = opened(path, O_WRONLY | O_APPEND | more, 0o600)
+    write(file, line)
+    close(file)
+
+
 class Teller:
-    """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close."""
+    """Tells of what was seen, each line sealed with a secret; needs nothing that the project may replace or close.
+
+    A line holds all that is told at once: sealed alone, seven events of a quick test cost a tenth of its time.
+    """
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
         self._path = os.path.abspath(path)  # noqa: PTH100  # the project may leave the folder
         self._secret = secret.encode()
-        close(opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600))
+        append(self._path, b"", O_CREAT)
 
     def __call__(self, word: str, **facts: object) -> None:
         """Write a line; a child that the project forked, and that came back here, ends instead."""
@@ -98,17 +108,12 @@ class Teller:
         self.note({"word": word, **facts})
 
     def note(self, *events: dict[str, object]) -> None:
-        """Write lines as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
+        """Write a line as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
         if getpid() != self._owner:
             return
-        try:
-            file = opened(self._path, O_WRONLY | O_APPEND)
-        except OSError:  # the project removed it: then nothing was heard
-            return
-        texts = [dumps(event, default=repr, skipkeys=True).encode() for event in events]
-        seals = (digest(self._secret, text, "sha256").hex().encode() for text in texts)
-        write(file, b"".join(b"=%b %b\n" % line for line in zip(seals, texts, strict=True)))
-        close(file)
+        with suppress(FileNotFoundError):  # the project removed it: then nothing was heard
+            text = dumps(events, default=repr, skipkeys=True).encode()
+            append(self._path, b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n")
 
     def forked(self) -> None:
         """Go on telling in a fork of ours."""

@@ -150,6 +150,7 @@ def probing(task: Task, context: Context, key: str) -> Probe:
 def read_entries(path: Path, secret: str, moved: Moved | None = None) -> tuple[list[Entry], int]:
     """Return the entries of a journal that were sealed with a secret, and how many lines are somebody else's."""
     was, now = (json.dumps(str(path))[1:-1] for path in moved or ("", ""))
+    key, decoded = secret.encode(), json.JSONDecoder(parse_constant=lambda _: None).decode
     entries: list[Entry] = []
     foreign = size = 0
     with suppress(OSError), path.open("rb") as file:
@@ -159,11 +160,11 @@ def read_entries(path: Path, secret: str, moved: Moved | None = None) -> tuple[l
                 break
             seal, _, text = line[:-1].partition(b" ")
             foreign += 1
-            if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
+            if hmac.compare_digest(seal, b"=" + hmac.digest(key, text, "sha256").hex().encode()):
                 with suppress(ValueError):
                     said = text.decode("utf-8", "backslashreplace")
-                    told = json.loads(said.replace(was, now) if moved else said, parse_constant=lambda _: None)
-                    entries.append({intern(name): _clean(value) for name, value in told.items()})
+                    told = decoded(said.replace(was, now) if moved else said)
+                    entries += ({intern(name): _clean(value) for name, value in each.items()} for each in told)
                     foreign -= 1
     return entries, foreign
 

@@ -23,7 +23,7 @@ from gates.report import Trace
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, EntryPoint, Task
-from gates.words import counted, meant, visible
+from gates.words import counted, grouped, meant, visible
 
 T = TypeVar("T")
 
@@ -218,10 +218,8 @@ def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator
 
 def _without_criterion(functions: list[FunctionLines], rows: tuple[Row, ...]) -> Iterator[FunctionLines]:
     """Yield the functions of which no criterion's code holds a line."""
-    bound: dict[str, list[Location]] = defaultdict(list)
-    for place in (binding.location for row in rows for binding in row.code):
-        if place and place.line:
-            bound[place.path].append(place)
+    places = (binding.location for row in rows for binding in row.code)
+    bound = grouped((place for place in places if place and place.line), lambda place: place.path)
     for function in functions:
         if not any(function.location.meets(place) for place in bound[function.location.path]):
             yield function
@@ -255,9 +253,7 @@ LISTED = 20
 
 def text(matrix: Matrix, *, whole: bool) -> str:
     """Return the matrix for a terminal: each criterion with its lines, or of many tasks one line each."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    for row in matrix.rows:
-        rows[row.task].append(row)
+    rows = grouped(matrix.rows, lambda row: row.task)
     gaps = Counter(gap.criterion.split("/")[0] for gap in matrix.gaps)
     lines: list[str] = []
     for task in matrix.tasks:

@@ -22,7 +22,7 @@ from gates.proving.emptying import Function, bodies, emptyings, exchanges, guard
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Parts, Text, is_docstring
 from gates.task.task import Task, stands_beside
-from gates.words import counted
+from gates.words import counted, grouped
 
 LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
@@ -227,10 +227,8 @@ def _inside(file: Text, node: Function) -> Location:
 
 def _sampled(tests: Sequence[str]) -> list[str]:
     """Return a few parameter sets of each test function: the first, the middle one and the last."""
-    by_function = defaultdict[str, list[str]](list)
-    for test in tests:
-        by_function[function_of(test)].append(test)
-    return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
+    functions = grouped(tests, function_of).values()
+    return [test for own in functions for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
 def _each(by: str, subject: _Subject, line: Told, asked: set[tuple[str, str]]) -> Told:

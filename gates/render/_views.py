@@ -1,13 +1,12 @@
 """What a reader asks of a report first; templates may call what has no underscore in front."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
 from gates.report import LACKING, QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, speaking
-from gates.words import counted, first_of, in_order, joined
+from gates.words import counted, first_of, grouped, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
 PLACES = 5
@@ -20,15 +19,6 @@ SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
 LIGHT = {"FAIL": " (none blocks)", "UNKNOWN": " (none required)"}  # where nothing keeps a gate from its pass
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
-
-
-def _grouped(values: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    groups: dict[K, list[T]] = {}
-    for value in values:
-        groups.setdefault(key(value), []).append(value)
-    return groups
 
 
 @dataclass(frozen=True)
@@ -82,7 +72,7 @@ def _more(findings: Sequence[Finding]) -> str:
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
     """Group findings by what explains them: a place that failed, or one thing to do; the worst first."""
-    found = [Cause(tuple(group)) for group in _grouped(ranked(findings), _key).values()]
+    found = [Cause(tuple(group)) for group in grouped(ranked(findings), _key).values()]
     return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity)))
 
 
@@ -132,7 +122,7 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
 def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """Return what findings say, those of one rule in one line: the first of them, and how many more there are."""
     rows = []
-    for rule, found in _grouped(ranked(findings), lambda finding: finding.rule).items():
+    for rule, found in grouped(ranked(findings), lambda finding: finding.rule).items():
         names = in_order({f.criterion for f in found if f.criterion})
         rows.append((" ".join([rule, ", ".join(names)]).strip(), f"{found[0].message}{_more(found)}"))
     return rows
@@ -304,7 +294,7 @@ def kinds(gate: GateReport) -> list[tuple[str, str, str, int, int]]:
     """Return the checks of a gate by what they are about: the worst ending, how many passed, points got of how many."""
     asked = [(check.kind or check.title, word(f), line) for check, f, line in checks(gate) if word(f) != "N/A"]
     rows = []
-    for kind, each in _grouped(asked, lambda row: row[0]).items():
+    for kind, each in grouped(asked, lambda row: row[0]).items():
         ends, lines = [end for _, end, _ in each], [line for *_, line in each if line]
         passed, got, of = ends.count("PASS"), sum(line.got for line in lines), sum(line.of for line in lines)
         rows.append((min(ends, key=WORST.index), kind, f"{passed} of {len(ends)}", got, of))
@@ -333,7 +323,7 @@ def gaps(report: Report) -> list[tuple[str, str, str, str]]:
 def tallied(traces: Iterable[Trace]) -> str:
     """Count tests, and beside them what else was run for a criterion, each with how many of it passed."""
     counts = []
-    for kind, each in _grouped(traces, lambda trace: trace.kind or "test").items():
+    for kind, each in grouped(traces, lambda trace: trace.kind or "test").items():
         passed = sum(trace.outcome is Outcome.PASSED for trace in each)
         counts.append(f"{'' if passed == len(each) else f'{passed} of '}{counted(len(each), kind)} passed")
     return "; ".join(counts)

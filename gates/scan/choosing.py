@@ -12,6 +12,7 @@ from gates.code.syntax import content
 from gates.scan.pattern import Pattern
 from gates.scan.program.module import Module, package_of
 from gates.scan.rule import Rule, Shape
+from gates.words import grouped
 
 Fits = Callable[[Pattern], bool]
 
@@ -119,10 +120,7 @@ def _targets(shown: str, fact: FileFacts, named: Mapping[str, list[str]]) -> Ite
 
 def batches(files: Collection[str], links: Links) -> Iterator[tuple[list[str], frozenset[str]]]:
     """Yield files that are read together, and those of them that are judged: some of one folder."""
-    folders: dict[str, list[str]] = defaultdict(list)
-    for shown in sorted(files):
-        folders[shown.rpartition("/")[0]].append(shown)
-    for there in folders.values():
+    for there in grouped(sorted(files), lambda shown: shown.rpartition("/")[0]).values():
         for at in range(0, len(there), MOST):
             judged = frozenset(there[at : at + MOST])
             yield sorted(judged.union(*(links[shown] for shown in judged))), judged

@@ -18,9 +18,12 @@ CRASHING = "import json\n\n\ndef go():\n    json.loads('{')\n\n\ngo()\n"
 
 
 def ran(tmp_path: Path, run: list[str], files: dict[str, str | bytes] | None = None, **limits: float) -> EntryRun:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", **(files or {})})
-    task = a_task(entry_points=[{"run": run, **limits}])
-    (one,) = EntryPointRuns.collect(task, a_context(root)).runs
+    return entered(tmp_path, {"run": run, **limits}, files or {})
+
+
+def entered(tmp_path: Path, entry: dict[str, object], files: dict[str, str | bytes]) -> EntryRun:
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
+    (one,) = EntryPointRuns.collect(a_task(entry_points=[entry]), a_context(root)).runs
     return one
 
 
@@ -71,10 +74,7 @@ def test_innermost_frame_of_the_project(tmp_path: Path, case: str) -> None:
 
 
 def called(tmp_path: Path, call: str, *args: object, files: dict[str, str | bytes] | None = None) -> EntryRun:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/core.py": CALLED, **(files or {})})
-    task = a_task(entry_points=[{"call": call, "args": list(args)}])
-    (one,) = EntryPointRuns.collect(task, a_context(root)).runs
-    return one
+    return entered(tmp_path, {"call": call, "args": list(args)}, {"pkg/core.py": CALLED, **(files or {})})
 
 
 CALLED = """\

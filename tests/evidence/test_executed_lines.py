@@ -92,9 +92,8 @@ def own(standard: Context, tmp_path: Path) -> Context:
 
 def test_each_line_names_the_tests_that_ran_it_and_a_shared_fixture_is_no_test(standard: Context) -> None:
     seen = lines(standard)
-    double = function(seen, "double")
     both = ["tests/test_core.py::test_double[a::b]", "tests/test_core.py::test_double[\\xfcnd\\n]"]
-    assert named_tests(seen.contexts_in(double.body)) == sorted(both)
+    assert named_tests(seen.contexts_in(function(seen, "double").body)) == sorted(both)
     assert named_tests(seen.contexts_in(Location(path="pkg/core.py", line=5))) == sorted(both)
     assert seen.contexts_in(Location(path="pkg/core.py", line=4)) == frozenset()
     assert ran(seen, "untouched") == []
@@ -180,13 +179,12 @@ def test_coverage_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_no_run_leaves_no_lines(tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
     with pytest.raises(EvidenceUnavailable, match="no test run left a record"):
         lines(a_context(tmp_path / "project"))
 
 
 def test_record_that_cannot_be_read_is_no_evidence(own: Context) -> None:
-    (own.evidence / "pytest/coverage/data").write_bytes(b"SQLite format 3\0 and then nothing of it")
+    (own.evidence / "pytest/coverage/data").write_bytes(b'["test:tests/test_core.py::test_double')
     with pytest.raises(EvidenceUnavailable, match="cannot be read"):
         lines(own)
 
@@ -311,7 +309,9 @@ class TestOld(unittest.TestCase):
         made_once(2)
 
     def test_old(self):
-        self.addCleanup(untouched, 3)
+        with self.subTest():
+            self.addCleanup(untouched, 3)
+        double(2)
 
 
 def test_bare():
@@ -329,10 +329,16 @@ def ran(seen: ExecutedLines, name: str) -> list[str]:
 
 def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     seen = lines(run(tmp_path / "project", tests=EVERYWHERE))
-    assert ran(seen, "double") == ["TestPlain::test_ends", "test_bare"]
+    assert ran(seen, "double") == ["TestOld::test_old", "TestPlain::test_ends", "test_bare"]
     assert ran(seen, "made_once") == ["TestOld::test_old", "TestPlain::test_ends", "test_last"]
     assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
+
+
+def test_code_that_hears_of_reports_is_seen(tmp_path: Path) -> None:
+    hearing = "from pkg.core import untouched\ndef pytest_report_teststatus():\n    untouched(1)\n"
+    seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing})))
+    assert "test_shared" in ran(seen, "untouched")
 
 
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:

@@ -16,16 +16,14 @@ from gates.evidence.tests.test_records import CollectError, LeftOut, Out, TestOu
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.render._views import causes, folded
 from gates.stages import EXECUTION as GATE
+from gates.words import grouped
 
 TASK = a_task()
 BARE = a_task(entry_points=[])
 
 
 def findings(run: PytestRun) -> dict[str, list[Finding]]:
-    found: dict[str, list[Finding]] = {}
-    for finding in GATE.judge(BARE, evidence(run)):
-        found.setdefault(finding.rule, []).append(finding)
-    return found
+    return grouped(GATE.judge(BARE, evidence(run)), lambda finding: finding.rule)
 
 
 def outcomes(run: PytestRun) -> dict[str, Outcome]:

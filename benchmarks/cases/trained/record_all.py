@@ -39,7 +39,8 @@ def main() -> None:
         name = call.partition(":")[2]
         journal = folder / f"{name}.jsonl"
         good = record(call, journal, None)
-        told = [json.loads(line.partition(" ")[2]) for line in journal.read_text(encoding="utf-8").splitlines()]
+        lines = journal.read_text(encoding="utf-8").splitlines()
+        told = [entry for line in lines for entry in json.loads(line.partition(" ")[2])]
         attempts = [entry for entry in told if entry["word"] == "attempt"]
         scaled = any(entry["word"] == "scaled_backward" for entry in told)
         through = any(entry["word"] == "step" and entry["enabled"] for entry in told)

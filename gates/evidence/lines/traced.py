@@ -6,12 +6,11 @@ what changed ran outside of tests, in the setup of a wider fixture, where a modu
 a function that keeps its results (`functools.cache`), any test may rest on it, and all are run.
 """
 
+import json
 import os
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -35,8 +34,6 @@ Where = dict[str, dict[int, frozenset[str]]]
 
 
 # coverage documents its tables; to import it, or to ask it for lines, takes several times as long as to read them
-ROWS = "SELECT path, context, numbits FROM line_bits, file, context WHERE file.id = file_id AND context.id = context_id"
-BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
 LISTS = ("unheard", "modules", "foreign", "outside", "importing", "cached")
 
 
@@ -82,17 +79,22 @@ class Traced(Model):
     def where(self) -> Where:
         """Return for each file and line the contexts that ran it, of all processes together."""
         found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        real = cache(os.path.realpath)
-        for path in self.data:
-            try:
-                with closing(sqlite3.connect(path)) as records:
-                    for name, context, bits in records.execute(ROWS):
-                        lines = found[real(name)]
-                        for line in (8 * i + bit for i, byte in enumerate(bits) for bit in BITS[byte]):
-                            lines[line].add(context)
-            except (sqlite3.Error, TypeError) as error:
-                raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
+        for context, path, lines in self.told():
+            own = found[path]
+            for line in lines:
+                own[line].add(context)
         return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
+
+    def told(self) -> Iterator[tuple[str, str, list[int]]]:
+        """Yield what ran, in its order: a context, a file and lines of it; each of them may come more than once."""
+        real = cache(os.path.realpath)  # asked in each context, and slow
+        try:
+            for path in self.data:
+                with path.open(encoding="utf-8") as file:
+                    for context, ran in map(json.loads, file):
+                        yield from ((context, real(name), lines) for name, lines in ran.items())
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -145,24 +147,12 @@ class Taking:
 
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
-        import coverage
-
-        ran: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        for path, lines in self.traced.where.items():
-            moved = {line: line for line in lines}
-            if path in self.units:
-                before, now = self.units[path]
-                moved = before.moved(now)
-            for line, names in lines.items():
-                for name in names if line in moved else ():
-                    if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
-                        ran[name][path].add(moved[line])
-        records = coverage.CoverageData(basename=str(folder / f"data.{TAKEN}"))
-        for name, files in ran.items():
-            records.set_context(name)
-            records.add_lines(files)
-        records.write()
-        records.close()
+        moved = {path: before.moved(after) for path, (before, after) in self.units.items()}
+        with (folder / f"data.{TAKEN}").open("w", encoding="utf-8") as file:
+            for name, path, lines in self.traced.told():
+                if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
+                    now = [moved[path][line] for line in lines if line in moved[path]] if path in moved else lines
+                    file.write(f"{json.dumps([name, {path: now}])}\n")
         kept = {"ended", "modules", "foreign", "importing", "cached"}  # it did end, or nothing would be taken of it
         (folder / TAKEN).write_text(self.traced.model_dump_json(include=kept), encoding="utf-8")
 

@@ -11,7 +11,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.evidence.tests.test_records import UNAWAITED, Event, LeftOut, Out, TestOutcome, TestRecord, Warned
 from gates.model import Location
-from gates.words import printable
+from gates.words import grouped, printable
 
 Told = Mapping[str, list[Event]]
 Tests = tuple[TestRecord, ...]
@@ -19,17 +19,12 @@ Tests = tuple[TestRecord, ...]
 
 def by_kind(events: Iterable[Event]) -> Told:
     """Return the events of a run by their kind."""
-    told: Told = defaultdict(list)
-    for event in events:
-        told[event["event"]].append(event)
-    return told
+    return grouped(events, lambda event: str(event["event"]))
 
 
 def tests(told: Told, context: Context) -> Iterator[TestRecord]:
     """Yield a record of each planned test."""
-    reports: dict[str, list[Event]] = defaultdict(list)
-    for event in told["report"]:
-        reports[event["id"]].append(event)
+    reports = grouped(told["report"], lambda event: str(event["id"]))
     for test_id, plan in {event["id"]: event for event in told["planned"]}.items():
         yield _record(test_id, plan, reports[test_id], context)
 

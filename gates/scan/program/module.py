@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 from gates.code.meanings import star_imports
 from gates.code.syntax import Definition, SourceModule, imported, live_statements, origin
 from gates.scan.program.nodes import DEFINED, DEFINITIONS, A, chain_of, live_nodes_of, walk
+from gates.words import grouped
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
@@ -103,10 +104,7 @@ class Module(SourceModule):
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """Return the live calls by the last name that they are written with."""
-        found: dict[str, list[ast.Call]] = defaultdict(list)
-        for node in self.nodes(ast.Call):
-            found[tail_of(node.func)].append(node)
-        return dict(found)
+        return dict(grouped(self.nodes(ast.Call), lambda node: tail_of(node.func)))
 
     @cached_property
     def mentions(self) -> dict[str, list[ast.Name | ast.Attribute]]:
