@@ -1,6 +1,8 @@
 """Builders with honest defaults: what they build would pass, and a test says what is wrong with its own."""
 
+import gc
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -351,12 +353,14 @@ def patient(limit_s: float, look: Callable[[float], T], is_there: Callable[[T], 
 
 def growth(look: Callable[[int], object], size: int) -> float:
     """How many times the CPU time of an eighth of a size the whole takes: 8 where both grow alike, 64 by its square."""
-    took = []
-    for each in (size // 8, size // 8, size):  # what comes first also loads what there is to load
+    took = dict.fromkeys((size // 8, size), math.inf)
+    gc.disable()  # a search of all that other tests left is none of it
+    for each in [*took] * 3:  # the least of three: the first also loads, and others disturb
         before = time.process_time()
         look(each)
-        took.append(time.process_time() - before)
-    return took[2] / took[1]
+        took[each] = min(took[each], time.process_time() - before)
+    gc.enable()
+    return took[size] / took[size // 8]
 
 
 @dataclass(frozen=True)
