@@ -33,17 +33,13 @@ def marked(name: str, *, after: str) -> str:
     return f"{name}:{next(i for i, line in enumerate(lines, 1) if i > start and '# <- here' in line)}"
 
 
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [("asynchronous", "returned"), ("cache_without_a_bound", "returned"), ("arrays_of_a_session", "returned"),
-     ("a_chain", "returned")],
-)  # fmt: skip
-def test_leak_of_a_megabyte_is_found_with_its_line(tmp_path: Path, name: str, form: str) -> None:
+@pytest.mark.parametrize("name", ["asynchronous", "cache_without_a_bound", "arrays_of_a_session", "a_chain"])
+def test_leak_of_a_megabyte_is_found_with_its_line(tmp_path: Path, name: str) -> None:
     run, finding = look(tmp_path, call=f"planted_plain:{name}")
     assert finding.outcome is F
     assert str(finding.location) == marked("planted_plain.py", after="def encode" if "cache" in name else
                                            "class Link" if "chain" in name else f"def {name}")  # fmt: skip
-    assert (run.form, run.longer, run.epochs) == (form, True, 60)
+    assert (run.form, run.longer, run.epochs) == ("returned", True, 60)
 
 
 def test_list_of_losses_with_their_graphs_is_found_with_its_line(tmp_path: Path) -> None:
@@ -115,25 +111,12 @@ def test_what_does_not_run_to_its_end_is_unknown_with_the_reason(tmp_path: Path,
     assert finding.outcome is U
     assert said in finding.message
     assert "\n" not in finding.message
+    assert ("1 / 0" not in body) or str(finding.location) == "pkg/own.py:6"
 
 
-def test_crash_is_located_in_the_project(tmp_path: Path) -> None:
-    _, finding = look(tmp_path, "KEPT.append(0); len(KEPT) > 3 and 1 / 0")
-    assert str(finding.location) == "pkg/own.py:6"
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        ("pkg.nothing:epoch", "there is no module 'pkg.nothing'"),
-        ("pkg.own:nothing", "pkg.own has no 'nothing'"),
-        ("pkg.own:KEPT", "pkg.own:KEPT is a list, which cannot be called"),
-    ],
-)
-def test_what_is_not_there_is_unknown(tmp_path: Path, call: str, said: str) -> None:
-    _, finding = look(tmp_path, call=call)
-    assert finding.outcome is U
-    assert said in finding.message
+def test_what_is_not_there_is_unknown(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, call="pkg.own:nothing")
+    assert (finding.outcome, "pkg.own has no 'nothing'" in finding.message) == (U, True)
 
 
 def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
