@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
-from building import LIGHT, TASK_FILE, loaded, refused, written
+from building import SMALL, TASK_FILE, loaded, refused, written
 
 from gates.errors import UsageError
 from gates.model import Level
 from gates.task import loading as spec
 
-SMALL = LIGHT.partition("    code:")[0]
 MEASURED = f"""{SMALL}\
     measures:
       - {{from: bench, of: time_s, %s}}
