@@ -15,10 +15,10 @@ P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 HEAD = "import gc, os, sys, time, tracemalloc\nKEPT = []\n\n\n"
 
 
-def look(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[LeakRun, Finding]:
-    """Run a callable of the cases, or one with a body of its own."""
+def look(tmp_path: Path, body: str = "pass", torch: str = "", **changes: Any) -> tuple[LeakRun, Finding]:
+    """Run a callable of the cases, or one with a body of its own; with a torch of its own, too, where there is one."""
     files = {**CASES, "pkg/__init__.py": "", "pkg/own.py": f"{HEAD}def epoch(*args):\n    {body}\n"}
-    root = written(tmp_path / "project", files)
+    root = written(tmp_path / "project", files | ({"torch.py": torch} if torch else {}))
     task = a_leaking_task(**{"call": "pkg.own:epoch", "args": [], "epochs": 20, **changes})
     leaks = Leaks.collect(task, a_context(root))
     finding = next(iter(CHECK.judge(task, evidence(leaks))))
@@ -140,10 +140,7 @@ cuda = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: T
 
 
 def test_leak_on_a_device_is_found_by_its_allocator(tmp_path: Path) -> None:
-    files = {"torch.py": FAKE, "own.py": "import torch\n\n\ndef epoch():\n    torch.LIVE.append(0)\n"}
-    task = a_leaking_task(call="own:epoch", args=[], epochs=20)
-    leaks = Leaks.collect(task, a_context(written(tmp_path / "project", files)))
-    finding = next(iter(CHECK.judge(task, evidence(leaks))))
+    _, finding = look(tmp_path, "import torch; torch.LIVE.append(0)", FAKE)
     assert finding.outcome is F
     assert finding.actual == "device cuda:0 by 1 MB [1 MB, 1 MB] an epoch"
     assert "no line of the project was found" in finding.message  # the locating run had nothing to look with
