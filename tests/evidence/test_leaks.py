@@ -114,9 +114,9 @@ def test_what_does_not_run_to_its_end_is_unknown_with_the_reason(tmp_path: Path,
     assert ("1 / 0" not in body) or str(finding.location) == "pkg/own.py:6"
 
 
-def test_what_is_not_there_is_unknown(tmp_path: Path) -> None:
-    _, finding = look(tmp_path, call="pkg.own:nothing")
-    assert (finding.outcome, "pkg.own has no 'nothing'" in finding.message) == (U, True)
+def test_what_cannot_be_called_is_unknown(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, call="pkg.own:KEPT")
+    assert (finding.outcome, "pkg.own:KEPT is a list, which cannot be called" in finding.message) == (U, True)
 
 
 def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
