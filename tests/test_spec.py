@@ -35,7 +35,7 @@ def test_good_file_loads_with_defaults_and_lines(tmp_path: Path) -> None:
     assert task.entry_points[0].run == ("python", "-c", "import pkg.core; pkg.core.double(1)")
 
 
-BAD = {
+BAD: dict[str, tuple[str | bytes, str]] = {
     "task": (SMALL + "titel: x\n", "7:1: unknown key 'titel'; did you mean 'title'?"),
     "criterion": (SMALL + "    txet: x\n", "7:5: unknown key 'txet'; did you mean 'text'?"),
     "code": (SMALL + "    code: [{symbl: 'a:b'}]\n", "7:13: unknown key 'symbl'; did you mean 'symbol'?"),

@@ -106,7 +106,7 @@ def test_what_keeps_nothing_passes(tmp_path: Path, body: str) -> None:
 )
 def test_what_does_not_run_to_its_end_is_unknown_with_the_reason(tmp_path: Path, body: str, said: str) -> None:
     journal = tmp_path / "project-evidence/leaks/0.jsonl"
-    limit = {"timeout_s": 1.5} if "sleep" in body else {}  # a busy machine takes its time to begin the others
+    limit: dict[str, Any] = {"timeout_s": 1.5} if "sleep" in body else {}  # others may take their time to begin
     _, finding = look(tmp_path, body.replace("SELF", repr(str(journal))), **limit)
     assert finding.outcome is U
     assert said in finding.message

@@ -177,7 +177,8 @@ def test_measure_of_something_else_is_another_measure(change: dict[str, Any]) ->
     ],
 )
 def test_a_wider_tolerance_is_lower(before: dict[str, Any], after: dict[str, Any], expected: str | None) -> None:
-    found = lowered(*(tabled({"args": [1], "expected": 0.25, **said}) for said in (before, after)))
+    wide, wider = (tabled({"args": [1], "expected": 0.25, **said}) for said in (before, after))
+    found = lowered(wide, wider)
     assert [part for part, _ in found] == [BAR] * bool(expected)
     assert all(text.endswith(f" {expected}") for _, text in found)
 
