@@ -285,6 +285,7 @@ criteria:
     text: Double a number
     code: [{symbol: "pkg.core:%s"}]
 """
+SMALL = LIGHT.partition("    code:")[0]  # it asks for nothing but a criterion
 
 MEASURES = """\
 import json, pathlib, sys, time

@@ -3,28 +3,13 @@
 from pathlib import Path
 
 import pytest
-from building import a_project, gates, result, written
+from building import LIGHT, a_project, gates, result, written
 
 from gates import config
 from gates.config import Settings
 from gates.errors import UsageError
 
-SLOW = """\
-id: T1
-title: Slow
-implementation: [pkg]
-entry_points:
-  - run: [python, -c, "import time; time.sleep(60)"]
-criteria:
-  - {id: AC1, text: x}
-"""
-LIGHT = """\
-id: T1
-title: Light
-implementation: [pkg]
-criteria:
-  - {id: AC1, text: x, code: [{symbol: "pkg.core:double"}]}
-"""
+SLOW = LIGHT % "double" + 'entry_points: [{run: [python, -c, "import time; time.sleep(60)"]}]\n'
 
 
 def refused(tmp_path: Path, text: str | bytes) -> str:
@@ -108,7 +93,8 @@ def test_bad_environment_is_wrong_usage(tmp_path: Path) -> None:
 
 def test_folders_of_the_file_are_used_from_below(tmp_path: Path) -> None:
     project = a_project(
-        tmp_path, {"pyproject.toml": "[tool.gates]\ntasks = 'asked'\nreports = 'said'\n", "asked/T1.yaml": LIGHT}
+        tmp_path,
+        {"pyproject.toml": "[tool.gates]\ntasks = 'asked'\nreports = 'said'\n", "asked/T1.yaml": LIGHT % "double"},
     )
     assert gates(project / "pkg", "run", "T1").code == 3
     assert (project / "said/T1/result.json").is_file()

@@ -26,13 +26,6 @@ def dynamic(**options: float) -> LossScaler:
     return LossScaler("cpu", dynamic=True, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.criterion("T035/AC1")
-def test_a_dynamic_scaler_starts_enabled_at_65536() -> None:
-    scaler = dynamic()
-    assert scaler.is_enabled()
-    assert scaler.read() == ScaleState(65536.0, 0, 0)
-
-
 def test_the_scale_grows_after_the_interval_and_halves_on_overflow() -> None:
     scaler = dynamic(init_scale=8.0, growth_interval=3)
     a_run(scaler, [True] * 3)

@@ -68,19 +68,13 @@ def test_a_growing_table_reaches_as_far_as_a_loop_of_one_s_own() -> None:
     assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.04, 0.01])
 
 
-def test_each_group_keeps_its_own_base_rate() -> None:
+@pytest.mark.parametrize(("applied", "factor"), [(2, 0.5), (99, 0.25)])
+def test_each_group_keeps_its_own_base_rate_and_the_last_one_after_the_table_s_end(applied: int, factor: float) -> None:
     _, optimizer = of_two_groups()
     schedule = Schedule(optimizer, lambda step: 1.0 - step / 4, steps=4, device="cpu")
-    schedule.advance(torch.tensor(2))
-    assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.2, 0.05])
-    assert schedule.lr.item() == pytest.approx(0.2)
-
-
-def test_the_last_rate_stays_after_the_table_s_end() -> None:
-    optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0, fused=True)
-    schedule = Schedule(optimizer, lambda step: 1.0 / (1 + step), steps=3, device="cpu")
-    schedule.advance(torch.tensor(99))
-    assert schedule.lr.item() == pytest.approx(1 / 3)
+    schedule.advance(torch.tensor(applied))
+    assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.4 * factor, 0.1 * factor])
+    assert schedule.lr.item() == pytest.approx(0.4 * factor)
 
 
 def test_warmup_rises_to_one_and_the_cosine_falls_to_the_floor() -> None:
@@ -93,14 +87,10 @@ def test_warmup_rises_to_one_and_the_cosine_falls_to_the_floor() -> None:
     assert values[10:] == sorted(values[10:], reverse=True)
 
 
-def test_a_schedule_without_steps_is_refused() -> None:
-    optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0, fused=True)
-    with pytest.raises(ValueError, match="steps must be at least 1 for a schedule, found 0"):
-        Schedule(optimizer, lambda _: 1.0, steps=0, device="cpu")
-
-
-def test_a_schedule_lies_where_the_parameters_do() -> None:
+def test_a_schedule_has_steps_and_lies_where_the_parameters_do() -> None:
     optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0, fused=True)
     assert Schedule(optimizer, lambda _: 1.0, steps=1).lr.device == torch.device("cpu")
+    with pytest.raises(ValueError, match="steps must be at least 1 for a schedule, found 0"):
+        Schedule(optimizer, lambda _: 1.0, steps=0, device="cpu")
     with pytest.raises(ValueError, match=r"^the schedule must be on the parameters' device cpu, found 'meta'"):
         Schedule(optimizer, lambda _: 1.0, steps=1, device="meta")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -230,16 +230,10 @@ class BrokenRun:
         raise LookupError("gone")
 
 
-def fake_wandb(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
-    module = ModuleType("wandb")
-    module.init = lambda **_: run  # type: ignore[attr-defined]  # a module has what one gives it
-    monkeypatch.setitem(sys.modules, "wandb", module)
-
-
 @pytest.mark.criterion("T035/AC4")
 def test_wandb_that_breaks_is_reported_once_and_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     run, memory = BrokenRun(), MemorySink()
-    fake_wandb(monkeypatch, run)
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **_: run))
     with pytest.warns(UserWarning) as caught:
         train_with_an_overflow([WandbSink("amp"), memory])
     expected = "wandb could not log (LookupError: the service went away): training goes on without it"

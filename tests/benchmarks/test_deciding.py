@@ -22,18 +22,23 @@ def test_each_rule_tells_a_clear_difference_from_none(rule: Callable[..., str]) 
     assert rule(QUIET, [v * 1.2 for v in QUIET], 1.05) == rules.BLOCK
 
 
-def test_rules_that_compare_two_moments_are_fooled_by_drift_and_the_gate_is_not() -> None:
-    source = random.Random(2)
-    drift = [0.001 * (1 + i / 400) * math.exp(source.gauss(0, 0.003)) for i in range(400)]
-    again = [0.001 * (1 + i / 400) * math.exp(source.gauss(0, 0.003)) for i in range(400)]
-    samples = some_samples(old=drift, new=again)
+def as_trace(base: list[float], cand: list[float], split: int = 1) -> Trace:
+    """A trace of these times, from a machine that had nothing else to do."""
+    pairs, samples = len(base), some_samples(old=base, new=cand)
     metric = samples.metrics["step_time_s"]
     arms = {"base": metric.arms["old"], "cand": metric.arms["new"]}
-    trace = Trace(
+    calm = dict.fromkeys(arms, (1.0,) * pairs)
+    return Trace(
         samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
-        taken=a_taken(pairs=400, most=400, restarts=tuple(i // 8 for i in range(400)), switches={},
-                      stretch={}, copies=((1.0, 1.0),) * 100),
+        taken=a_taken(pairs=pairs, most=pairs, split=split, restarts=tuple(i // (8 * split) for i in range(pairs)),
+                      stretch=calm, switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
     )  # fmt: skip
+
+
+def test_rules_that_compare_two_moments_are_fooled_by_drift_and_the_gate_is_not() -> None:
+    source = random.Random(2)
+    drift, again = ([0.001 * (1 + i / 400) * math.exp(source.gauss(0, 0.003)) for i in range(400)] for _ in range(2))
+    trace = as_trace(drift, again)
     same = {name: ends for name, (ends, _) in replay.table(trace, 1.0, 1.03, 50).items()}
     slow = {name: ends for name, (ends, _) in replay.table(trace, 1.1, 1.03, 50).items()}
     assert (same["this gate"], slow["this gate"]) == ({"PASS": 50}, {"BLOCK": 50})
@@ -45,15 +50,7 @@ def a_trace(*, noise: float, pairs: int = 400, split: int = 1) -> Trace:
     """A trace as it would be recorded on a machine of that much noise."""
     source = random.Random(3)
     base, cand = ([0.001 * math.exp(source.gauss(0, noise)) for _ in range(pairs)] for _ in range(2))
-    samples = some_samples(old=base, new=cand)
-    metric = samples.metrics["step_time_s"]
-    arms = {"base": metric.arms["old"], "cand": metric.arms["new"]}
-    calm = dict.fromkeys(arms, (1.0,) * pairs)
-    return Trace(
-        samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
-        taken=a_taken(pairs=pairs, most=pairs, split=split, restarts=tuple(i // (8 * split) for i in range(pairs)),
-                      stretch=calm, switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
-    )  # fmt: skip
+    return as_trace(base, cand, split)
 
 
 def ends(trace: Trace, factor: float) -> Counter[Outcome]:

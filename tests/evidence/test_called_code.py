@@ -83,23 +83,27 @@ tests: [tests]
 entry_points:
   - {run: [python, -c, "import pkg.core"], criteria: [ENTRY]}
 criteria:
+  - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:double"}]}
 """
 
 
 def seen(folder: Path, *asked: tuple[str, str, str]) -> dict[str, CommandCall]:
     """The calls of criteria, each with its symbol and the file that its measurement runs."""
+    runs = "".join(f'  - {{id: m_{name}, run: [python, {file}, "{{out}}"]}}\n' for name, _, file in asked)
+    return {call.criterion: call for call in calls_of(folder, {name: symbol for name, symbol, _ in asked}, runs)}
+
+
+def calls_of(folder: Path, symbols: dict[str, str], measurements: str) -> tuple[CommandCall, ...]:
+    """The calls of criteria, each with its symbol and a measurement that has its name."""
     criteria = "".join(
         f'  - {{id: {name}, text: {name}, code: [{{symbol: "pkg.core:{symbol}"}}], measures: [{{from: m_{name}, '
-        "ratio: [old, new], of: step_time_s, at_least: 1}]}\n" for name, symbol, _ in asked
+        "ratio: [old, new], of: step_time_s, at_least: 1}]}\n" for name, symbol in symbols.items()
     )  # fmt: skip
-    entry = '  - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:double"}]}\n'
-    runs = "".join(f'  - {{id: m_{name}, run: [python, {file}, "{{out}}"]}}\n' for name, _, file in asked)
-    root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": f"{TASK}{criteria}{entry}measurements:\n{runs}"})
-    task = spec.load(root / "tasks/T1.yaml", root)
-    found = collected(task, a_context(root), SourceTree, CalledCode).get(CalledCode)
+    root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": f"{TASK}{criteria}measurements:\n{measurements}"})
+    found = collected(spec.load(root / "tasks/T1.yaml", root), a_context(root), SourceTree, CalledCode).get(CalledCode)
     assert found is not None
     assert (root / "pkg/core.py").read_text(encoding="utf-8") == CORE
-    return {call.criterion: call for call in found.calls}
+    return found.calls
 
 
 def test_what_a_command_calls_is_seen_in_its_children_too(tmp_path: Path) -> None:
@@ -144,22 +148,13 @@ def test_arms_are_asked_for_a_step_each_and_one_that_calls_the_code_before_its_s
     tmp_path: Path,
 ) -> None:
     functions = {"idle": ("double", True), **ARMS}
-    criteria = "".join(
-        f"  - {{id: {name}, text: A, code: [{{symbol: 'pkg.core:{symbol}'}}], "
-        f"measures: [{{from: m_{name}, ratio: [old, new], of: step_time_s, at_least: 1}}]}}\n"
-        for name, (symbol, _) in functions.items()
-    )
     arms = "".join(
         f"  - {{id: m_{name}, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{name}'}}}}}}\n"
         for name in functions
     )
-    task = f"id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n{criteria}measurements:\n{arms}"
-    root = written(tmp_path / "project", {**GOOD, **FILES, "tasks/T1.yaml": task})
-    asked = spec.load(root / "tasks/T1.yaml", root)
-    found = collected(asked, a_context(root), SourceTree, CalledCode).get(CalledCode)
-    assert found is not None
+    found = calls_of(tmp_path / "project", {name: symbol for name, (symbol, _) in functions.items()}, arms)
     for name, (_, hoisted) in functions.items():
-        old, new = [call for call in found.calls if call.criterion == name]
+        old, new = [call for call in found if call.criterion == name]
         assert (old.called, old.misses) == (False, True), name
         assert (new.called, new.hoisted, new.misses) == (name != "idle", hoisted and name != "idle", hoisted), name
 

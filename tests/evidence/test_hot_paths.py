@@ -52,14 +52,10 @@ def test_sound_training_has_no_finding(tmp_path: Path) -> None:
     assert {found.outcome for found in findings.values()} == {Outcome.PASSED}
 
 
-def test_interpreter_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+def test_interpreter_that_is_not_there_or_has_no_torch_is_a_problem(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"pkg/__init__.py": ""})
-    paths = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(tmp_path / "python")))
-    assert "cannot be started" in paths.seen[0].problem
-
-
-def test_interpreter_without_torch_is_a_problem(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", {"pkg/__init__.py": ""})
+    (absent,) = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(tmp_path / "python"))).seen
+    assert "cannot be started" in absent.problem
     python = written(tmp_path, {"python": "#!/bin/sh\necho \"E: No module named 'torch'\" >&2\nexit 1\n"}) / "python"
     python.chmod(0o755)
     (seen_of_it,) = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(python))).seen

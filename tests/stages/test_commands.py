@@ -1,5 +1,7 @@
 """Commands that never call the code that they stand for leave its criterion open."""
 
+from typing import Any
+
 from building import a_criterion, a_measure, a_record, a_run, a_task, evidence
 
 from gates.check import EvidenceSet
@@ -13,18 +15,10 @@ MEASURED = a_task(criteria=[a_criterion(measures=[a_measure()], tests=[])], entr
 ENTRY = {"run": ["python", "-m", "pkg"], "criteria": ["AC1"], "line": 6}
 
 
-def a_call(
-    *,
-    called: bool = False,
-    ended_well: bool = True,
-    part: str = "measurement bench",
-    why: str = "",
-    hoisted: bool = False,
-) -> CommandCall:
-    return CommandCall(
-        criterion="AC1", part=part, measures=part != "entry point", command=("python", "b.py"), called=called,
-        ended_well=ended_well, why=why, hoisted=hoisted,
-    )  # fmt: skip
+def a_call(**changes: Any) -> CommandCall:
+    """A command that ended well and called nothing."""
+    facts = {"criterion": "AC1", "part": "measurement bench", "measures": True, "command": ("python", "b.py")}
+    return CommandCall.model_validate({**facts, "called": False, "ended_well": True, **changes})
 
 
 def judged(*calls: CommandCall, task: Task = MEASURED, run: PytestRun | None = None) -> Finding:
@@ -70,7 +64,7 @@ def test_an_entry_point_is_asked_where_no_test_stands_for_the_criterion() -> Non
     alone = a_task(criteria=[a_criterion(tests=[])], entry_points=[ENTRY])
     beside = a_task(criteria=[a_criterion()], entry_points=[ENTRY])
     marked = a_run(a_record(criteria=("T1/AC1",)))
-    call = a_call(part="entry point")
+    call = a_call(part="entry point", measures=False)
     assert judged(call, task=alone).outcome is Outcome.UNKNOWN
     assert judged(call, task=alone, run=marked).outcome is Outcome.UNKNOWN
     assert judged(call, task=beside, run=a_run()).outcome is Outcome.UNKNOWN

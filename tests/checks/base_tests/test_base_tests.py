@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import a_context, a_run, a_task, evidence, pytest_options, written
+from building import LIGHT, a_context, a_run, a_task, evidence, pytest_options, written
 
 from gates.check import EvidenceSet
 from gates.checks.base_tests import BaseTests, judge
@@ -27,17 +27,7 @@ def test_double(x, y):
 """
 FAILING = "\n\ndef test_old():\n    assert double(1) == 3\n"
 TWICE = "from pkg.gone import twice\n\n\ndef test_it():\n    assert twice(1) == 2\n"
-TASK = """\
-id: T1
-title: Doubling
-implementation: [pkg]
-tests: [tests]
-criteria:
-  - id: AC1
-    text: It doubles
-    code: [{symbol: "pkg.core:double"}]
-    tests: [tests]
-"""
+TASK = LIGHT.replace("criteria:", "tests: [tests]\ncriteria:") % "double" + "    tests: [tests]\n"
 BASE = {
     "pyproject.toml": pytest_options(), "pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": TEST,
     "tests/data.txt": "1", "tasks/T1.yaml": TASK,
@@ -163,7 +153,7 @@ def test_a_test_stands_for_the_criterion_that_its_marker_named_at_the_base(now: 
 
 @pytest.mark.parametrize(
     ("now", "stood"),
-    [(TASK, ("AC1",)), (TASK.replace("It doubles", "It trebles"), ()), (TASK.replace("AC1", "AC2"), ())],
+    [(TASK, ("AC1",)), (TASK.replace("Double a", "Treble a"), ()), (TASK.replace("AC1", "AC2"), ())],
 )
 def test_a_criterion_in_the_words_of_the_base_stood_there(now: str, stood: tuple[str, ...], tmp_path: Path) -> None:
     _, tests, _ = judged(tmp_path, {"tasks/T1.yaml": now})  # no test is another: none is run

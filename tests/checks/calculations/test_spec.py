@@ -13,13 +13,15 @@ CALL = "{name: n, call: pkg.core:f, "
 
 def test_values_are_what_they_look_like(tmp_path: Path) -> None:
     row = '{args: [1e3, .inf, no, "2", [null, -0.0]], kwargs: {line: 3, x: {path: 1}}, expected: }'
-    task = loaded(tmp_path, f"{HEAD}calculations: [{{call: pkg.core:f, table: [{row}]}}]\n")
-    (case,) = task.part(Calculation)[0].table
+    other = "{args: [yes], expected: [true, {a: 0x1}]}"
+    task = loaded(tmp_path, f"{HEAD}calculations: [{{call: pkg.core:f, table: [{row}, {other}]}}]\n")
+    case, typed = task.part(Calculation)[0].table
     assert case.args == (1000.0, ".inf", "no", "2", [None, -0.0])
     assert case.kwargs == {"line": 3, "x": {"path": 1}}
     assert case.returns
     assert case.expected is None
     assert case.line == 5
+    assert (typed.args, typed.expected) == (("yes",), [True, {"a": "0x1"}])
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,29 @@ def lowered(before: Task, after: Task, *gone: str) -> list[tuple[Part, str]]:
     return [(move.part, str(move)) for move in compare_tasks(before, after, frozenset(gone))]
 
 
+def asking(**changes: Any) -> Task:
+    return a_task(criteria=[a_criterion(**changes)])
+
+
 def with_measure(**changes: Any) -> Task:
-    return a_task(criteria=[a_criterion(measures=[a_measure(**changes)])])
+    return asking(measures=[a_measure(**changes)])
+
+
+def using(symbol: str, *uses: str) -> Task:
+    return asking(code=[{"symbol": symbol, "uses": uses}])
+
+
+def of_pattern(**changes: Any) -> Task:
+    facts = {"pattern": "torch.amp.GradScaler(...)", "in": "pkg/scaler.py", "at_least": 2, **changes}
+    return asking(code=[{key: value for key, value in facts.items() if value}])
+
+
+def tabled(*rows: dict[str, Any]) -> Task:
+    return a_task(calculations=[{"call": "pkg.core:f", "table": list(rows)}])
+
+
+def waived(**changes: Any) -> Task:
+    return a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01", **changes}])
 
 
 def with_leak(kept: int | None) -> Task:
@@ -31,6 +52,7 @@ def with_leak(kept: int | None) -> Task:
 
 
 SPEED = "AC1 ratio old/new of step_time_s"
+FITS = "AC1 pattern torch.amp.GradScaler(...) in pkg/scaler.py"
 TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
     "nothing": (a_task(), a_task(), []),
     "a comment moved every line": (a_task(), a_task(criteria=[a_criterion(line=99), a_task().criteria[1]]), []),
@@ -50,55 +72,47 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
     "measure is a wish": (with_measure(), with_measure(level="should"), [(BAR, f"{SPEED} level: must -> should")]),
     "a wish is lowered": (with_measure(level="should"), with_measure(level="should", at_least=1),
                           [(CHANGED, f"{SPEED} at_least: 1.5 -> 1")]),
-    "measure removed": (with_measure(), a_task(criteria=[a_criterion()]),
-                        [(BAR, f"AC1 measures {SPEED[4:]}: asked for -> removed")]),
-    "measure of a wish removed": (a_task(criteria=[a_criterion(level="should", measures=[a_measure()])]),
-                                  a_task(criteria=[a_criterion(level="should")]),
+    "measure removed": (with_measure(), asking(), [(BAR, f"AC1 measures {SPEED[4:]}: asked for -> removed")]),
+    "measure of a wish removed": (asking(level="should", measures=[a_measure()]), asking(level="should"),
                                   [(CHANGED, f"AC1 measures {SPEED[4:]}: asked for -> removed")]),
-    "criterion removed": (a_task(), a_task(criteria=[a_criterion()]), [(BAR, "criteria AC2: asked for -> removed")]),
-    "criterion renamed": (a_task(criteria=[a_criterion()]), a_task(criteria=[a_criterion(id="AC1b")]),
-                          [(CHANGED, "AC1 id: AC1 -> AC1b")]),
-    "criterion added": (a_task(criteria=[a_criterion()]), a_task(), []),
-    "criterion is a wish": (a_task(criteria=[a_criterion()]), a_task(criteria=[a_criterion(level="should")]),
-                            [(BAR, "AC1 level: must -> should")]),
-    "binding removed": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a"}, {"symbol": "pkg:b"}])]),
-                        a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a"}])]),
+    "criterion removed": (a_task(), asking(), [(BAR, "criteria AC2: asked for -> removed")]),
+    "criterion renamed": (asking(), asking(id="AC1b"), [(CHANGED, "AC1 id: AC1 -> AC1b")]),
+    "criterion added": (asking(), a_task(), []),
+    "criterion is a wish": (asking(), asking(level="should"), [(BAR, "AC1 level: must -> should")]),
+    "criterion in other words": (asking(text="At least twice as fast"), asking(text="Not slower"),
+                                 [(CHANGED, "AC1 text: At least twice as fast -> Not slower")]),
+    "binding removed": (asking(code=[{"symbol": "pkg:a"}, {"symbol": "pkg:b"}]), asking(code=[{"symbol": "pkg:a"}]),
                         [(BAR, "AC1 code pkg:b: asked for -> removed")]),
-    "use removed": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
-                    a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}])]),
-                    [(BAR, "AC1 uses x.y: asked for -> removed")]),
+    "use removed": (using("pkg:a", "x.y", "z"), using("pkg:a", "z"), [(BAR, "AC1 uses x.y: asked for -> removed")]),
     "use moved to another symbol": (
-        a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
-        a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}, {"symbol": "pkg:b", "uses": ["x.y"]}])]),
-        []),
-    "use replaced": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
-                     a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.w", "z"]}])]),
+        using("pkg:a", "x.y", "z"),
+        asking(code=[{"symbol": "pkg:a", "uses": ["z"]}, {"symbol": "pkg:b", "uses": ["x.y"]}]), []),
+    "use replaced": (using("pkg:a", "x.y", "z"), using("pkg:a", "x.w", "z"),
                      [(CHANGED, "AC1 uses x.y: asked for -> removed")]),
-    "symbol replaced": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x", "y"]}])]),
-                        a_task(criteria=[a_criterion(code=[{"symbol": "lib:b", "uses": ["z"]}])]),
+    "symbol replaced": (using("pkg:a", "x", "y"), using("lib:b", "z"),
                         [(CHANGED, "AC1 code pkg:a: asked for -> removed")]),
-    "code moved": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg.a:C.f", "uses": ["x"]}])]),
-                   a_task(criteria=[a_criterion(code=[{"symbol": "pkg.b:C.f", "uses": ["x"]}])]),
+    "code moved": (using("pkg.a:C.f", "x"), using("pkg.b:C.f", "x"),
                    [(CHANGED, "AC1 code pkg.a:C.f: asked for -> removed")]),
-    "tests bound less": (a_task(criteria=[a_criterion(tests=["tests/a.py", "tests/b.py"])]),
-                         a_task(criteria=[a_criterion(tests=["tests/a.py"])]),
+    "the same places": (of_pattern(), of_pattern(), []),
+    "fewer places": (of_pattern(), of_pattern(at_least=1), [(BAR, f"{FITS} at_least: 2 -> 1")]),
+    "more places": (of_pattern(), of_pattern(at_least=3), []),
+    "places anywhere": (of_pattern(), of_pattern(**{"in": None}), [(BAR, f"{FITS} in: pkg/scaler.py -> anywhere")]),
+    "places of a folder": (of_pattern(), of_pattern(**{"in": "pkg"}), [(BAR, f"{FITS} in: pkg/scaler.py -> pkg")]),
+    "places of another file": (of_pattern(), of_pattern(**{"in": "pkg/new.py"}),
+                               [(CHANGED, f"{FITS} in: pkg/scaler.py -> pkg/new.py")]),
+    "tests bound less": (asking(tests=["tests/a.py", "tests/b.py"]), asking(tests=["tests/a.py"]),
                          [(BAR, "AC1 tests tests/b.py: bound -> removed")]),
-    "tests bound wider": (a_task(criteria=[a_criterion(tests=["tests/a.py", "tests/b.py"])]),
-                          a_task(criteria=[a_criterion(tests=["tests"])]), []),
+    "tests bound wider": (asking(tests=["tests/a.py", "tests/b.py"]), asking(tests=["tests"]), []),
     "entry point removed": (a_task(), a_task(entry_points=[]),
                             [(BAR, "entry_points python -m pkg: asked for -> removed")]),
     "entry point stands for less": (a_task(), a_task(entry_points=[{"run": ["python", "-m", "pkg"]}]),
                                     [(BAR, "python -m pkg criteria AC1: asked for -> removed")]),
     "coverage": (a_task(), a_task(coverage_at_least=0.5), [(BAR, "coverage_at_least: 0.8 -> 0.5")]),
     "more time": (a_task(), a_task(entry_points=[{**a_task().entry_points[0].model_dump(), "timeout_s": 9}]), []),
-    "a waiver": (a_task(), a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),
-                 [(WAIVER, "waiver of AC2: none -> until 2026-01-01 (o)")]),
-    "a longer waiver": (
-        a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),
-        a_task(waivers=[{"criterion": "AC2", "reason": "s", "owner": "o", "expires": "2026-02-01"}]),
-        [(WAIVER, "AC2 waiver until: 2026-01-01 -> 2026-02-01")]),
-    "a waiver less": (a_task(waivers=[{"criterion": "AC2", "reason": "r", "owner": "o", "expires": "2026-01-01"}]),
-                      a_task(), []),
+    "a waiver": (a_task(), waived(), [(WAIVER, "waiver of AC2: none -> until 2026-01-01 (o)")]),
+    "a longer waiver": (waived(), waived(reason="s", expires="2026-02-01"),
+                        [(WAIVER, "AC2 waiver until: 2026-01-01 -> 2026-02-01")]),
+    "a waiver less": (waived(), a_task(), []),
 }  # fmt: skip
 
 
@@ -109,36 +123,31 @@ def test_task_that_asks_for_less_is_told_from_one_that_asks_for_as_much(case: st
 
 
 def test_test_file_that_was_renamed_is_no_lost_binding() -> None:
-    before, after = (a_task(criteria=[a_criterion(tests=[path])]) for path in ("tests/a.py", "tests/b.py"))
+    before, after = (asking(tests=[path]) for path in ("tests/a.py", "tests/b.py"))
     assert [part for part, _ in lowered(before, after, "tests/a.py")] == [CHANGED]
     assert [part for part, _ in lowered(before, after)] == [BAR]
 
 
 def calculating(**changes: Any) -> Task:
-    row = {"args": [1], "expected": 2.5, "tolerance": 0.01, **changes}
-    return a_task(calculations=[{"call": "pkg.core:f", "table": [row, {"args": [2], "expected": 5}]}])
+    return tabled({"args": [1], "expected": 2.5, "tolerance": 0.01, **changes}, {"args": [2], "expected": 5})
 
 
 def test_calculations_are_compared_row_by_row() -> None:
     (wider,) = lowered(calculating(), calculating(tolerance=0.5))
     assert (wider[0], wider[1].endswith("tolerance: 0.01 -> 0.5")) == (BAR, True)
-    fewer = a_task(calculations=[{"call": "pkg.core:f", "table": [{"args": [2], "expected": 5}]}])
-    assert [part for part, _ in lowered(calculating(), fewer)] == [BAR]
+    assert [part for part, _ in lowered(calculating(), tabled({"args": [2], "expected": 5}))] == [BAR]
     assert [part for part, _ in lowered(calculating(), calculating(expected=3))] == [CHANGED]
     other = calculating(args=[0], expected=0)
     assert [part for part, _ in lowered(calculating(), other)] == [BAR]
 
 
 def test_row_that_is_exchanged_is_gone_and_no_two_rows_are_taken_for_one() -> None:
-    def table(*rows: dict[str, Any]) -> Task:
-        return a_task(calculations=[{"call": "pkg.core:f", "table": list(rows)}])
-
     one, two = {"args": [3], "expected": 1.5}, {"args": [5], "expected": 2.5, "tolerance": 0.1}
-    assert [part for part, _ in lowered(table(one, two), table({"args": [1], "expected": 1}, two))] == [BAR]
-    assert lowered(table(one, one, two), table(one, two, {"args": [9], "expected": 3})) == [
+    assert [part for part, _ in lowered(tabled(one, two), tabled({"args": [1], "expected": 1}, two))] == [BAR]
+    assert lowered(tabled(one, one, two), tabled(one, two, {"args": [9], "expected": 3})) == [
         (BAR, "pkg.core:f table args [3], expected 1.5: asked for -> removed")
     ]
-    (moved,) = lowered(table(one, two), table({"args": [9], "expected": 3}, {**one, "expected": 1.25}, two))
+    (moved,) = lowered(tabled(one, two), tabled({"args": [9], "expected": 3}, {**one, "expected": 1.25}, two))
     assert moved == (CHANGED, "pkg.core:f args [3], expected 1.5 expected: 1.5 -> 1.25")
 
 
@@ -168,22 +177,17 @@ def test_measure_of_something_else_is_another_measure(change: dict[str, Any]) ->
     ],
 )
 def test_a_wider_tolerance_is_lower(before: dict[str, Any], after: dict[str, Any], expected: str | None) -> None:
-    def table(said: dict[str, Any]) -> Task:
-        return a_task(calculations=[{"call": "pkg.core:f", "table": [{"args": [1], "expected": 0.25, **said}]}])
-
-    found = lowered(table(before), table(after))
+    wide, wider = (tabled({"args": [1], "expected": 0.25, **said}) for said in (before, after))
+    found = lowered(wide, wider)
     assert [part for part, _ in found] == [BAR] * bool(expected)
     assert all(text.endswith(f" {expected}") for _, text in found)
 
 
 def test_waiver_that_is_wider_or_for_another_criterion_is_a_new_one() -> None:
-    def waived(**changes: Any) -> Task:
-        facts = {"criterion": "AC2", "rule": "PF001", "reason": "r", "owner": "o", "expires": "2026-01-01", **changes}
-        return a_task(waivers=[facts])
-
-    assert lowered(waived(), waived(rule=None)) == [(WAIVER, "waiver of AC2: none -> until 2026-01-01 (o)")]
-    assert [part for part, _ in lowered(waived(), waived(criterion="AC1"))] == [WAIVER]
-    assert [part for part, _ in lowered(waived(), waived(rule="PF002"))] == [WAIVER]
+    before = waived(rule="PF001")
+    assert lowered(before, waived()) == [(WAIVER, "waiver of AC2: none -> until 2026-01-01 (o)")]
+    assert [part for part, _ in lowered(before, waived(rule="PF001", criterion="AC1"))] == [WAIVER]
+    assert [part for part, _ in lowered(before, waived(rule="PF002"))] == [WAIVER]
 
 
 def test_command_whose_module_was_renamed_is_no_lost_entry_point() -> None:

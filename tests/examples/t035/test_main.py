@@ -103,7 +103,6 @@ def test_checkpoints_in_the_way_are_wrong_usage(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--precision", "fp61"], "error: unknown precision 'fp61' (did you mean 'fp16'?): expected one of fp32, "),
         (["--device", "gpu"], "error: unknown device 'gpu': expected one of cpu, "),
         (["--device", "cuda:97"], "error: device 'cuda:97' was requested, but "),
         (["--device", "cpu", "--steps", "0"], "error: steps must be at least 1, found 0"),
