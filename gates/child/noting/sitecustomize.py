@@ -25,7 +25,7 @@ COPIES, LOADS = "code.__new__", "marshal.loads"  # copies of a function's code: 
 GENERATES = 0x2A0  # flags of generators and coroutines: a call that only makes one runs nothing
 WARMUP, FRESH = 52, -8  # where CPython 3.11 counts the runs of a code object, and what it holds before the first
 TOOL = 4
-IMPORTING = "<frozen importlib._bootstrap_external>"
+IMPORTING = "<frozen importlib._bootstrap"
 SHOWING = ("traceback.py", "warnings.py")
 opened = open  # before a test puts another in its place
 
@@ -154,9 +154,9 @@ def _is_own(path: str) -> bool:
 def _imports() -> bool:
     """Return whether a file is opened, or its code loaded, to import or to run it."""
     frame = _asker()
-    if frame is None or frame.f_code.co_filename != IMPORTING:
+    if frame is None or not frame.f_code.co_filename.startswith(IMPORTING):
         return frame is None
-    return frame.f_back is not None and frame.f_back.f_code.co_name == "get_code"  # not `get_source`
+    return frame.f_back is not None and frame.f_back.f_code.co_name in {"get_code", "exec_module"}  # not `get_source`
 
 
 def _shows() -> bool:
