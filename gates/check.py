@@ -29,6 +29,7 @@ from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
 M = TypeVar("M", bound=Model)
+WROTE = "files were written that others may read"
 
 
 class Evidence(Model):
@@ -143,8 +144,8 @@ class EvidenceSet:
             made = make()
             new = (path for path in {*context.evidence.rglob("*")} - there if path.is_file())
             noted = Noted.of(notes, [path.relative_to(context.evidence).as_posix() for path in new])
-        wrote = "files were written that others may read" if self._wrote(self.copy, context=context) else ""
-        self.noted[name] = noted.model_copy(update={"doubt": noted.doubt or wrote})
+        doubt = WROTE if self._wrote(self.copy, context=context) else noted.doubt
+        self.noted[name] = noted.model_copy(update={"doubt": doubt})
         return made
 
     def _wrote(self, *folders: Path | None, context: Context) -> bool:
