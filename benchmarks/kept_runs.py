@@ -49,7 +49,7 @@ def largest(nets):
 
 
 def first(nets):
-    """Return the first."""
+    'Return the first.'
     return nets[0]
 
 

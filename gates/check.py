@@ -120,7 +120,7 @@ class EvidenceSet:
         try:
             if kind.noted:
                 before, make = self.before(kind), partial(kind.derive, task, context, self)
-                self.present[kind] = self.taken_or(kind.__name__, before, lambda: writable(make()), context)
+                self.present[kind] = self.taken_or(kind.__name__, before, lambda: writable(make()), context, self.copy)
             else:
                 self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
@@ -130,9 +130,14 @@ class EvidenceSet:
         """Return the evidence of a kind that an earlier run left, whether it holds or not."""
         return self.earlier.seen.get(kind) if self.earlier else None
 
-    def taken_or(self, name: str, before: M | None, make: Callable[[], M], context: Context) -> M:
-        """Return what an earlier run saw, with its raw files, if it holds; else make it, and keep what is noted."""
-        as_it_was = self.earlier and (self.earlier.whole or not self._wrote(context.root, self.copy, context=context))
+    def taken_or(
+        self, name: str, before: M | None, make: Callable[[], M], context: Context, copy: Path | None = None
+    ) -> M:
+        """Return what an earlier run saw, with its raw files, if it holds; else make it, and keep what is noted.
+
+        The `copy` is the one in which it is made, if others are made there, too.
+        """
+        as_it_was = self.earlier and (self.earlier.whole or not self._wrote(context.root, copy, context=context))
         if self.earlier and as_it_was and before is not None and self.earlier.holds(name, before, context):
             self.noted[name] = self.earlier.noted[name]
             for raw in self.noted[name].raw:
@@ -144,12 +149,12 @@ class EvidenceSet:
             made = make()
             new = (path for path in {*context.evidence.rglob("*")} - there if path.is_file())
             noted = Noted.of(notes, [path.relative_to(context.evidence).as_posix() for path in new])
-        doubt = WROTE if self._wrote(self.copy, context=context) else noted.doubt
+        doubt = WROTE if self._wrote(copy, context=context) else noted.doubt
         self.noted[name] = noted.model_copy(update={"doubt": doubt})
         return made
 
     def _wrote(self, *folders: Path | None, context: Context) -> bool:
-        """Return whether the run has written a file of the project, or of the copy in which all programs run."""
+        """Return whether the run has written a file there, reports aside."""
         for here, inner, names in (each for folder in folders if folder for each in os.walk(folder)):
             inner[:] = (n for n in inner if not (is_left_out(one := Path(here, n)) or one in context.evidence.parents))
             for name in (name for name in names if not name.startswith(".coverage")):
