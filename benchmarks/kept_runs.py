@@ -21,6 +21,7 @@ tests: [tests]
 entry_points:
   - {run: [python, -m, shop], criteria: [AC1]}
   - {run: [python, -c, "from shop import basket; assert [*basket.doubled([1])] == [2]"]}
+  - {run: [python, -c, "from shop import basket; assert 'first' in basket.first.__doc__"]}
   - {run: [python, start.py]}
 calculations:
   - {call: "shop.basket:total", criteria: [AC2], table: [{args: [[100, 200]], expected: 360}]}
@@ -48,6 +49,7 @@ def largest(nets):
 
 
 def first(nets):
+    'Return the first.'
     return nets[0]
 
 
@@ -118,6 +120,7 @@ SWAPS = {  # one of the texts stands in the file, the first at the beginning
     "a comment": ("shop/basket.py", "return sum", "return  sum", "# the sum\n    return sum"),
     "a body": ("shop/basket.py", "return nets[0]", "return nets[-1]", "return [*nets][0]"),
     "a program's body": ("shop/basket.py", "return max(", "return min(", "return (lambda *a, **b: max(*a, **b))("),
+    "a docstring": ("shop/basket.py", "Return the first", "Return the last", "Give the first"),
     "a generator": ("shop/basket.py", "yield 2 * net", "yield 3 * net", "yield net + net"),
     "another body": ("shop/price.py", "return net *", "return 1 + net *", "return (100 + RATE) * net // 100 + 0 *"),
     "a test": ("tests/test_price.py", "== 120", "== 121"),

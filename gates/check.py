@@ -1,7 +1,10 @@
 """What every check and every kind of evidence has, and the findings that checks say things with."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -19,12 +22,14 @@ from gates.code.units import Units, whole_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
+from gates.project.copies import is_left_out
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
 M = TypeVar("M", bound=Model)
+WROTE = "files were written that others may read"
 
 
 class Evidence(Model):
@@ -92,6 +97,8 @@ class EvidenceSet:
     missing: dict[type[Evidence], str] = field(default_factory=dict)
     earlier: Earlier | None = None
     noted: dict[str, Noted] = field(default_factory=dict)
+    copy: Path | None = None
+    begun: float = field(default_factory=time.time)
 
     def get(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind, or `None`; the type makes the caller handle its absence."""
@@ -113,7 +120,7 @@ class EvidenceSet:
         try:
             if kind.noted:
                 before, make = self.before(kind), partial(kind.derive, task, context, self)
-                self.present[kind] = self.taken_or(kind.__name__, before, lambda: writable(make()), context)
+                self.present[kind] = self.taken_or(kind.__name__, before, lambda: writable(make()), context, self.copy)
             else:
                 self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
@@ -123,9 +130,15 @@ class EvidenceSet:
         """Return the evidence of a kind that an earlier run left, whether it holds or not."""
         return self.earlier.seen.get(kind) if self.earlier else None
 
-    def taken_or(self, name: str, before: M | None, make: Callable[[], M], context: Context) -> M:
-        """Return what an earlier run saw, with its raw files, if it holds; else make it, and keep what is noted."""
-        if self.earlier and before is not None and self.earlier.holds(name, before, context):
+    def taken_or(
+        self, name: str, before: M | None, make: Callable[[], M], context: Context, copy: Path | None = None
+    ) -> M:
+        """Return what an earlier run saw, with its raw files, if it holds; else make it, and keep what is noted.
+
+        The `copy` is the one in which it is made, if others are made there, too.
+        """
+        as_it_was = self.earlier and (self.earlier.whole or not self._wrote(context.root, copy, context=context))
+        if self.earlier and as_it_was and before is not None and self.earlier.holds(name, before, context):
             self.noted[name] = self.earlier.noted[name]
             for raw in self.noted[name].raw:
                 (context.evidence / raw).parent.mkdir(parents=True, exist_ok=True)
@@ -135,8 +148,20 @@ class EvidenceSet:
         with guarded_folder() as folder, noting(folder) as notes:
             made = make()
             new = (path for path in {*context.evidence.rglob("*")} - there if path.is_file())
-            self.noted[name] = Noted.of(notes, [path.relative_to(context.evidence).as_posix() for path in new])
+            noted = Noted.of(notes, [path.relative_to(context.evidence).as_posix() for path in new])
+        doubt = WROTE if self._wrote(copy, context=context) else noted.doubt
+        self.noted[name] = noted.model_copy(update={"doubt": doubt})
         return made
+
+    def _wrote(self, *folders: Path | None, context: Context) -> bool:
+        """Return whether the run has written a file there, reports aside."""
+        for here, inner, names in (each for folder in folders if folder for each in os.walk(folder)):
+            inner[:] = (n for n in inner if not (is_left_out(one := Path(here, n)) or one in context.evidence.parents))
+            for name in (name for name in names if not name.startswith(".coverage")):
+                with suppress(OSError):
+                    if Path(here, name).stat().st_mtime > self.begun:
+                        return True
+        return False
 
 
 class RunDate(Evidence):

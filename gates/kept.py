@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import __version__, pipeline
-from gates.check import Earlier, EvidenceSet
+from gates.check import WROTE, Earlier, EvidenceSet
 from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.noted import Noted
@@ -139,7 +139,9 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
     kept = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting and not _in_doubt(piece)}
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
-    if any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
+    is_whole = len(kept) == sum(kind.lasting for kind in evidence.present)
+    wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
+    if wrote or any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
         return
     with suppress(OSError):
         (root / STORE).mkdir(parents=True, exist_ok=True)

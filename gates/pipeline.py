@@ -43,7 +43,8 @@ class Progress:
 def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
     with guarded_folder() as beside:
-        context = replace(context, copied=cache(partial(copy_project, context.root, beside / "copy", copies=0)))
+        evidence.copy = beside / "copy"
+        context = replace(context, copied=cache(partial(copy_project, context.root, evidence.copy, copies=0)))
         return _run(task, context, selection, progress, evidence)
 
 

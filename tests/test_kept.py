@@ -136,6 +136,21 @@ def test_after_an_edit_only_what_ran_it_and_its_faults_are_tried_again(tmp_path:
 
 
 @few
+def test_what_a_program_writes_for_another_is_written_again(tmp_path: Path) -> None:
+    task = ONE["tasks/T1.yaml"].replace('-c, "import pkg.core; pkg.core.double(1)"', "main.py")
+    task += '\ncalculations:\n  - {call: "pkg.core:half", table: [{args: [2], expected: 1}]}\n'
+    text = TWO.replace("x // 2", "x // int(open('by').read())")
+    main = "from pkg.core import double\nopen('by', 'w').write(str(double(1)))\n"
+    project = a_project(tmp_path / "p", {"tasks/T1.yaml": task, "pkg/core.py": text, "main.py": main})
+    assert run(project).code == 0
+    (project / "pkg/core.py").write_text(text.replace("x //", "(x + 0) //"))
+    assert run(project).code == 0
+    (project / "pkg/core.py").write_text(text.replace("x + x", "x + x + x"))
+    run(project, "--keep-going")
+    assert ("BL008", "failed") in {found[:2] for found in outcomes(project)}
+
+
+@few
 def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"tests/test_core.py": FLAKY, ".gitignore": "*.tmp\n"})
     run(project, "--repeat", "2", *TESTS)

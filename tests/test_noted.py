@@ -1,5 +1,6 @@
 """What processes note of themselves: which changes of a project's functions they rest on, and what leaves that open."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,10 +15,14 @@ MODULE = """
 def ran(): return [lambda: 1][0]()
 def idle(): return 2
 def some(): yield 3
+def warns(): __import__("warnings").warn("a line is shown")
 class Thing:
     @property
-    def size(self): return 4
+    def size(self):
+        "A documented size."
+        return 4
 """
+CHANGED = [Units.of(text.encode()) for text in (MODULE, MODULE.replace("return 2", "pass"))]
 START = "import os, subprocess, sys\nfrom mod import Thing, idle, ran, some\nran()\n"
 
 
@@ -27,6 +32,7 @@ def noted(root: Path, *argv: str, cwd: Path | None = None) -> Noted:
     notes.mkdir()
     with process.noting(notes) as noting:
         process.run([*argv], cwd=cwd or root, timeout_s=60, log=notes.with_name("log"))
+    shutil.rmtree(cwd or root)  # as copies are
     return Noted.of(noting, [])
 
 
@@ -72,6 +78,15 @@ def test_what_runs_in_a_copy_rests_on_the_project(tmp_path: Path) -> None:
         "os._exit(0)",
         "os.execv(sys.executable, [sys.executable, '-c', 'import mod; mod.idle()'])",
         "import socket; socket.getaddrinfo('localhost', 0)",
+        "import dis; dis.dis(idle)",  # as a compiler reads it
+        "import marshal; exec(marshal.loads(marshal.dumps(idle.__code__)))",
+        "import mod, inspect; mod.warns(); inspect.getsource(Thing)",  # the text is there already
+        "import pkgutil; pkgutil.get_data('mod', 'mod.py')",
+        "import mod; mod.__loader__.get_source('mod')",
+        "open(b'mod.py')",
+        "class Last:\n    def __del__(self): idle()\nlast = Last()",  # of which nobody hears
+        "from unittest import mock\nwith mock.patch('builtins.open'): subprocess.run(['cat', 'mod.py'], stdout=-3)",
+        "open(os.environ['GATES_NOTED'] + '/more', 'w').write('(')",
     ],
 )
 def test_where_it_may_rest_on_more_it_rests_on_it(tmp_path: Path, more: str) -> None:
@@ -83,6 +98,24 @@ def test_where_it_may_rest_on_more_it_rests_on_it(tmp_path: Path, more: str) -> 
 def test_what_notes_nothing_may_rest_on_anything(tmp_path: Path, argv: tuple[str, ...]) -> None:
     root = written(tmp_path / "p", {"mod.py": MODULE, "main.py": ""})
     assert noted(root, *argv).doubt
+
+
+def test_a_docstring_may_be_read_wherever_the_file_is_imported(tmp_path: Path) -> None:
+    root = written(tmp_path / "p", {"mod.py": MODULE, "main.py": START})
+    assert rests(noted(root, sys.executable, "main.py"), root, "A documented", "Another")
+
+
+@pytest.mark.parametrize("folder", ["own-packages", "linked"])
+def test_it_rests_on_what_it_ran_wherever_that_lies(tmp_path: Path, folder: str) -> None:
+    root = written(tmp_path / folder, {"lib/mod.py": MODULE, "main.py": START.replace("mod", "linked.mod") + "idle()"})
+    (root / "linked").symlink_to("lib")
+    assert noted(root, sys.executable, "main.py").rests_on("lib/mod.py", *CHANGED)
+
+
+def test_what_a_site_customization_imported_may_have_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = written(tmp_path / "p", {"mod.py": MODULE, "sitecustomize.py": "import mod; mod.idle()", "main.py": ""})
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    assert noted(root, sys.executable, "main.py").rests_on("mod.py", *CHANGED)
 
 
 def test_another_site_customization_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

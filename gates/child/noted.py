@@ -1,7 +1,6 @@
 """What processes noted of themselves: the project's functions that they did not run, and what leaves that in doubt."""
 
 import ast
-import os
 from collections.abc import Iterable
 from typing import Self
 
@@ -30,16 +29,18 @@ class Noted(Model):
         doubts, idle, read, awaited = list[str](), dict[str, set[str]](), set[str](), len(noting.begun)
         pids = set[int]()
         for path in sorted(noting.folder.iterdir()):
-            lines = [ast.literal_eval(line) for line in path.read_text(encoding="ascii").splitlines()]
+            try:
+                lines = [ast.literal_eval(line) for line in path.read_text(encoding="ascii").splitlines()]
+            except (ValueError, SyntaxError):  # of a full disk
+                lines = [("doubt", "notes cannot be read")]
             words = [word for word, _ in lines]
             awaited += words.count("started") - words.count("begun")
             pids |= {what for word, what in lines if word == "begun"}
             doubts += [str(what) for word, what in lines if word == "doubt"]
             doubts += [] if "end" in words else ["a process was not seen to end"]
-            read |= {os.path.realpath(what) for word, what in lines if word == "read"}
+            read |= {what for word, what in lines if word == "read"}
             for file, *names in (what for word, what in lines if word == "idle"):
-                real = os.path.realpath(file)
-                idle[real] = idle.get(real, {*names}) & {*names}
+                idle[file] = idle.get(file, {*names}) & {*names}
         if awaited > 0 or not pids >= {*noting.begun}:
             doubts.append("a process told nothing of what it ran")
         found = {file: tuple(sorted(names)) for file, names in idle.items()}

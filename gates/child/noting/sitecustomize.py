@@ -10,32 +10,24 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from types import CodeType
+from types import CodeType, FrameType, ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{name}" for name in ("system", "exec", "forkpty", "posix_spawn"))}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
-ANSWERS = {
-    "uname",
-    "hostname",
-    "ldconfig",
-    "gcc",
-    "cc",
-    "lscpu",
-    "ps",
-    "file",
-    "which",
-}  # they read nothing of a project
-COPIES = "code.__new__"  # of a function's code: each is counted by itself
+# they read nothing of a project
+ANSWERS = {"uname", "hostname", "ldconfig", "gcc", "cc", "lscpu", "ps", "file", "which"}
+COPIES, LOADS = "code.__new__", "marshal.loads"  # copies of a function's code: each is counted by itself
 GENERATES = 0x2A0  # flags of generators and coroutines: a call that only makes one runs nothing
 WARMUP, FRESH = 52, -8  # where CPython 3.11 counts the runs of a code object, and what it holds before the first
 TOOL = 4
-IMPORTING = "<frozen importlib._bootstrap_external>"
+IMPORTING = "<frozen importlib._bootstrap"
 SHOWING = ("traceback.py", "warnings.py")
+opened = open  # before a test puts another in its place
 
 
 class Notes:
@@ -43,11 +35,12 @@ class Notes:
 
     def __init__(self, folder: str) -> None:
         self._folder, self.ours = folder, False
-        self._modules: list[CodeType] = []
-        self._ran: set[CodeType] | None = None
-        self._begin("begun")
+        self._modules: list[tuple[str, CodeType]] = []
+        self._ran, self._shown = set[CodeType](), set[str]()
+        spawned = any("multiprocessing" in word for word in sys.orig_argv)  # which starts them unheard
+        self._begin("spawned" if spawned else "begun")
         if sys.version_info >= (3, 12):
-            self._ran, events = set(), sys.monitoring.events
+            events = sys.monitoring.events
             sys.monitoring.use_tool_id(TOOL, "gates")
             sys.monitoring.register_callback(TOOL, events.PY_START, self._start)
             sys.monitoring.set_events(TOOL, events.PY_START)
@@ -64,13 +57,12 @@ class Notes:
         if (word, what) not in self._told:
             self._told.add((word, what))
             try:
-                with open(self._path, "a", encoding="ascii") as file:  # noqa: PTH123
+                with opened(self._path, "a", encoding="ascii") as file:
                     file.write(ascii((word, what)) + "\n")
-            except OSError:  # then it has not told
+            except Exception:  # noqa: BLE001  # then it has not told; the project may refuse to open a file
                 self._owner = 0
 
     def _start(self, code: CodeType, _: int) -> object:
-        assert self._ran is not None
         self._ran.add(code)
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]  # of 3.12
 
@@ -78,19 +70,25 @@ class Notes:
         if event == "exec":
             code = args[0]
             if isinstance(code, CodeType) and code.co_name == "<module>" and _is_own(code.co_filename):
-                self._modules.append(code)
+                self._modules.append((os.path.realpath(code.co_filename), code))
         elif event == "open":
-            path = args[0]
-            if isinstance(path, str) and path.endswith(".py") and _is_own(path) and not (self.ours or _in_passing()):
-                self._note("read", os.path.abspath(path))  # noqa: PTH100
+            self._open(os.fsdecode(args[0]) if isinstance(args[0], str | bytes) else "")
+        elif event == "object.__getattr__" and args[1] == "__code__":  # as a compiler does, to run what comes of it
+            if not sys._getframe(1).f_code.co_filename.endswith(("/inspect.py", "/sitecustomize.py")):  # noqa: SLF001
+                self._ran.add(args[0].__code__)
         elif event in STARTS:
             name = os.path.basename(str(args[0]).partition(" ")[0])  # noqa: PTH119
             if event == "subprocess.Popen" and name.rstrip("0123456789.") == "python":  # that notes for itself
                 self._note("started", os.urandom(4).hex())
             elif name not in ANSWERS:
                 self._note("doubt", f"it started {name:.200}")
-        elif event in NETWORK or (event == COPIES and _is_own(str(args[1]))):
+        elif event in NETWORK or (event == COPIES and _is_own(str(args[1]))) or (event == LOADS and not _imports()):
             self._note("doubt", event)
+
+    def _open(self, path: str) -> None:
+        if path.endswith(".py") and _is_own(path) and not (self.ours or _imports()):
+            path = os.path.realpath(path)
+            self._shown.add(path) if _shows() else self._note("read", path)
 
     def end(self) -> None:
         """Note which functions of each module did not run, and that this process came to its end."""
@@ -99,27 +97,33 @@ class Notes:
         if getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None):
             self._note("doubt", "torch.compile ran code that nobody counts")
         has_run, idle = self._counted(), dict[str, set[str]]()
-        for module in self._modules:
+        for path, whole in self._modules:
             ran = dict[str, bool]()
-            for code in _within(module):
+            for code in _within(whole):
                 ran[code.co_qualname] = ran.get(code.co_qualname, False) or has_run(code)
-            path = os.path.abspath(module.co_filename)  # noqa: PTH100
+                if code.co_name == "__del__":
+                    self._note("doubt", "an object may be deleted after the end")
             names = {name for name, so in ran.items() if not so}
             idle[path] = idle.get(path, names) & names
-        if script := getattr(sys.modules.get("__main__"), "__file__", None):
-            idle.setdefault(os.path.abspath(script), set())  # noqa: PTH100
+        for path in _imported():  # a script, and what was imported before this
+            idle.setdefault(path, set())
+        if (inspect := sys.modules.get("inspect")) and has_run(inspect.findsource.__code__):
+            for path in self._shown:  # what was shown is read again without opening it
+                self._note("read", path)
         for path, names in idle.items():
             self._note("idle", (path, *sorted(names)))
         self._note("end", "")
 
     def _counted(self) -> Callable[[CodeType], bool]:
         """Return what says of a code object whether it has run."""
-        if (ran := self._ran) is not None:
+        ran = self._ran
+        if sys.version_info >= (3, 12):
             return lambda code: code in ran or bool(code.co_flags & GENERATES)
         import ctypes
 
         def has_run(code: CodeType) -> bool:
-            return ctypes.c_short.from_address(id(code) + WARMUP).value != FRESH or bool(code.co_flags & GENERATES)
+            began = ctypes.c_short.from_address(id(code) + WARMUP).value != FRESH
+            return began or code in ran or bool(code.co_flags & GENERATES)
 
         made: dict[str, Any] = {}
         exec("def ran(): pass\ndef idle(): pass\nran()", made)  # noqa: S102
@@ -134,16 +138,30 @@ def _within(code: CodeType) -> list[CodeType]:
     return inner + [deeper for each in inner for deeper in _within(each)]
 
 
+def _imported() -> Iterator[str]:
+    """Yield the files of the project's modules."""
+    for module in [*sys.modules.values()]:
+        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and _is_own(file):
+            yield os.path.realpath(file)
+
+
 def _is_own(path: str) -> bool:
     """Return whether a file may be of a project: it is none that is installed, and none without a file."""
-    return not (path.startswith(("<", LIBRARY)) or "-packages" in path)
+    return not (path.startswith(("<", LIBRARY)) or "/site-packages/" in path or "/dist-packages/" in path)
 
 
-def _in_passing() -> bool:
-    """Return whether a file is opened to import it, to run it, or to show a line of it in a message."""
-    frame = sys._getframe(1).f_back  # noqa: SLF001  # what called the hook; nothing where the interpreter did
-    if frame is None or frame.f_code.co_filename == IMPORTING:
-        return True
+def _imports() -> bool:
+    """Return whether a file is opened, or its code loaded, to import or to run it."""
+    frame = _asker()
+    if frame is None or not frame.f_code.co_filename.startswith(IMPORTING):
+        return frame is None
+    return frame.f_back is not None and frame.f_back.f_code.co_name in {"get_code", "exec_module"}  # not `get_source`
+
+
+def _shows() -> bool:
+    """Return whether a file is opened to show a line of it in a message."""
+    frame = _asker()
     while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
         if frame.f_code.co_filename.endswith(SHOWING) or frame.f_code.co_name == "getframeinfo":
             return True
@@ -151,17 +169,28 @@ def _in_passing() -> bool:
     return False
 
 
+def _asker() -> FrameType | None:
+    """Return what raised an event; nothing where the interpreter did."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame
+
+
 LIBRARY = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 own = sys.modules.pop(__name__, None)
 if HERE in sys.path:
     sys.path.remove(HERE)
-try:  # noqa: SIM105  # contextlib would take longer than all of this
-    __import__(__name__)
-except ImportError:  # there is no other, which this one would hide
-    pass
-if own is not None:
-    sys.modules.setdefault(__name__, own)
-    sys.modules["gates_noting"] = own
 folder = os.environ.get("GATES_NOTED")
 notes = Notes(folder) if folder and sys.version_info >= (3, 11) and sys.implementation.name == "cpython" else None
+if own is not None:
+    sys.modules["gates_noting"] = own
+try:
+    __import__(__name__)
+except ImportError as error:  # there is no other, which this one would hide
+    if error.name != __name__:
+        raise
+finally:
+    if own is not None:
+        sys.modules.setdefault(__name__, own)
