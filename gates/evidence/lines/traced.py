@@ -137,10 +137,9 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
 
 @dataclass(frozen=True)
 class Taking:
-    """The tests that are taken of an earlier run, at `at`, what that traced, and what changed, then and now."""
+    """The tests that are taken of an earlier run, what that traced, and what changed, then and now."""
 
     tests: Mapping[str, TestRecord]
-    at: str
     traced: Traced
     units: Mapping[str, tuple[Units, Units]]
 
@@ -199,7 +198,7 @@ def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context:
     """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open."""
     known = {test.id: test for test in tests}
     try:
-        took = Taking(known, earlier.at, Traced.read(folder), earlier.changed)
+        took = Taking(known, Traced.read(folder), earlier.changed)
         again = {*took.again(earlier.sources, context)}
     except (EvidenceUnavailable, _AnyTest):
         return None

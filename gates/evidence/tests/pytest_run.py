@@ -47,7 +47,7 @@ class Repeat(Model):
 
 
 class PytestRun(Evidence):
-    """What the witnesses of a pytest run said, and where they differ; `taken` are tests that ended so at `taken_at`."""
+    """What the witnesses of a pytest run said, and where they differ; `taken` are tests of an earlier run."""
 
     process: ProcessRun
     tests: tuple[TestRecord, ...]
@@ -66,7 +66,6 @@ class PytestRun(Evidence):
     stack: str = ""
     repeats: tuple[Repeat, ...] = ()
     taken: tuple[str, ...] = ()
-    taken_at: str = ""
     packages: tuple[str, ...] = ()  # imported from where libraries are installed, in this order
 
     def out(self, how: Out) -> list[LeftOut]:
@@ -206,7 +205,6 @@ class PytestRun(Evidence):
             process=ended,
             tests=tuple(held.get(test.id, test) for test in tests),
             taken=tuple(held),
-            taken_at=took.at if took else "",
             left_out=(*records.left_out(told, context), *unplanned),
             collect_errors=tuple(failed.values()),
             warnings=tuple(dict.fromkeys(records.warnings(told, context))),
