@@ -179,18 +179,16 @@ def _asker() -> FrameType | None:
 
 LIBRARY = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-own = sys.modules.pop(__name__, None)
-if HERE in sys.path:
-    sys.path.remove(HERE)
 folder = os.environ.get("GATES_NOTED")
 notes = Notes(folder) if folder and sys.version_info >= (3, 11) and sys.implementation.name == "cpython" else None
-if own is not None:
-    sys.modules["gates_noting"] = own
-try:
-    __import__(__name__)
-except ImportError as error:  # there is no other, which this one would hide
-    if error.name != __name__:
-        raise
-finally:
-    if own is not None:
+if __name__ == "sitecustomize":
+    own = sys.modules["gates_noting"] = sys.modules.pop(__name__)
+    if HERE in sys.path:
+        sys.path.remove(HERE)
+    try:
+        __import__(__name__)
+    except ImportError as error:  # there is no other, which this one would hide
+        if error.name != __name__:
+            raise
+    finally:
         sys.modules.setdefault(__name__, own)
