@@ -1,6 +1,7 @@
 """What every check and every kind of evidence has, and the findings that checks say things with."""
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,8 +17,7 @@ from pydantic_core import PydanticSerializationError
 
 from gates import registry
 from gates.child.guardian import guarded_folder, stop_if_interrupted
-from gates.child.noted import Noted
-from gates.child.process import noting
+from gates.child.noting import Noted, noting
 from gates.code.units import Units, whole_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -29,6 +29,7 @@ from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
 M = TypeVar("M", bound=Model)
+LINE = r'{}(:|","line":|\\", line )\d'  # of a file, as a location, an error and a traceback tell it
 WROTE = "files were written that others may read"
 
 
@@ -75,9 +76,10 @@ class Earlier:
         """Return whether what was seen rests on nothing that changed, and names no line that moved."""
         noted, text = self.noted.get(name), seen.model_dump_json()
         for path, (before, now) in self.changed.items():
-            lines, shown = before.moved(now), context.shown(Path(path))
-            stay = lines and all(line == there for line, there in lines.items())
-            if noted is None or noted.rests_on(shown, before, now) or (shown in text and not stay):
+            shown = context.shown(Path(path))
+            if noted is None or noted.rests_on(shown, before, now):
+                return False
+            if re.search(LINE.format(re.escape(shown)), text) and not before.stays_in(now):
                 return False
         return noted is not None
 

@@ -26,7 +26,7 @@ from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
 from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
-from gates.child.noted import Noted
+from gates.child.noting import Noted
 from gates.child.process import ProcessRun
 from gates.code.units import Units
 from gates.config import Context

@@ -8,7 +8,7 @@ import pytest
 from building import written
 
 from gates.child import process
-from gates.child.noted import Noted
+from gates.child.noting import Noted, noting
 from gates.code.units import Units
 
 MODULE = """
@@ -30,10 +30,10 @@ def noted(root: Path, *argv: str, cwd: Path | None = None) -> Noted:
     """Run a command and return what its processes noted."""
     notes = root.with_name("notes")
     notes.mkdir()
-    with process.noting(notes) as noting:
+    with noting(notes) as begun:
         process.run([*argv], cwd=cwd or root, timeout_s=60, log=notes.with_name("log"))
     shutil.rmtree(cwd or root)  # as copies are
-    return Noted.of(noting, [])
+    return Noted.of(begun, [])
 
 
 def rests(told: Noted, root: Path, old: str, new: str) -> bool:

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
 
 from gates.child.guardian import MARK, kill_all, stop_if_interrupted, uninterrupted
+from gates.child.noting import begun, noting_env
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Model
 
@@ -28,36 +28,6 @@ GRACE_S = 2.0
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
 NAMES_ERROR = re.compile(r"(?:[\w ./-]+: )?error: |ERROR: |[\w.]*(?:Error|Exception)(?:: |$)")
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
-
-
-@dataclass
-class Noting:
-    """The folder in which processes note what they run, and those that were begun meanwhile."""
-
-    folder: Path
-    begun: list[int] = field(default_factory=list)
-
-
-NOTES = Path(__file__).with_name("noting")
-_noting: list[Noting] = []
-
-
-@contextmanager
-def noting(folder: Path) -> Iterator[Noting]:
-    """Let every process that is started meanwhile note which functions it runs."""
-    _noting.append(Noting(folder))
-    try:
-        yield _noting[-1]
-    finally:
-        _noting.pop()
-
-
-def noting_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which a Python process notes what it runs, if it is to."""
-    if not _noting:
-        return {**env}
-    paths = filter(None, [str(NOTES), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))])
-    return {**env, "GATES_NOTED": str(_noting[-1].folder), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 class Stream(Model):
@@ -164,8 +134,7 @@ class Running:
             pass_fds=pass_fds,
         )
         self.pid = self._child.pid
-        if _noting:
-            _noting[-1].begun.append(self.pid)
+        begun(self.pid)
         pipes = ((self._child.stdout, "stdout"), (self._child.stderr, "stderr"))
         self._streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
 

@@ -41,6 +41,11 @@ class Units:
         places = ((a, b) for a, b in pairs if isinstance(a, ast.stmt | ast.expr) and isinstance(b, ast.stmt | ast.expr))
         return {a.lineno: b.lineno for a, b in places}
 
+    def stays_in(self, other: "Units") -> bool:
+        """Return whether all that is the same in another text of the file stands in the same lines there."""
+        moved = self.moved(other)
+        return bool(moved) and all(line == there for line, there in moved.items())
+
 
 def lines_of(function: Function) -> range:
     """Return the lines of a function's body."""

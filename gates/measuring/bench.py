@@ -14,7 +14,8 @@ from typing import Any, Self, TypeVar
 from pydantic import ValidationError
 
 from gates.child.asking import command
-from gates.child.process import Running, noting_env, running
+from gates.child.noting import noting_env
+from gates.child.process import Running, running
 from gates.errors import EvidenceUnavailable
 from gates.measuring.samples import Collected, Ended, Hello, Ran, first_wrong
 from gates.model import Model

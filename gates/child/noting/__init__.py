@@ -1,14 +1,52 @@
 """What processes noted of themselves: the project's functions that they did not run, and what leaves that in doubt."""
 
 import ast
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field
 
-from gates.child.process import Noting
 from gates.code.units import Units
 from gates.model import Model
+
+
+@dataclass
+class Noting:
+    """The folder in which processes note what they run, and those that were begun meanwhile."""
+
+    folder: Path
+    begun: list[int] = field(default_factory=list)
+
+
+_noting: list[Noting] = []
+
+
+@contextmanager
+def noting(folder: Path) -> Iterator[Noting]:
+    """Let every process that is started meanwhile note which functions it runs."""
+    _noting.append(Noting(folder))
+    try:
+        yield _noting[-1]
+    finally:
+        _noting.pop()
+
+
+def noting_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a Python process notes what it runs, if it is to."""
+    if not _noting:
+        return {**env}
+    paths = filter(None, [str(Path(__file__).parent), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))])
+    return {**env, "GATES_NOTED": str(_noting[-1].folder), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def begun(pid: int) -> None:
+    """Say that a process was begun."""
+    for each in _noting[-1:]:
+        each.begun.append(pid)
 
 
 class Noted(Model):
