@@ -98,7 +98,6 @@ def about() -> None:
             torch = importlib.import_module("torch")
             found = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
             told["devices"] = ["cpu", *(f"{'rocm' if torch.version.hip else 'cuda'}: {name}" for name in found)]
-            told["threads"] = torch.get_num_threads()
         except Exception as error:  # noqa: BLE001  # a broken install is what this is to tell
             told["torch_problem"] = f"{type(error).__name__}: {str(error)[:200]}"
     sys.stdout.write(json.dumps(told) + "\n")
