@@ -272,9 +272,9 @@ def diff(before: Path | None, after: Path | None) -> None:
     With A alone its last two runs are compared, without A and B those of the task that ran last. Exit code 0 whatever
     has changed: it says nothing of good or bad.
     """
-    from gates.commands.diff import newest, perform
+    from gates.commands.history import compare, newest
 
-    _print(perform(before or newest(_project().reports), after).splitlines())
+    _print(compare(before or newest(_project().reports), after).splitlines())
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")

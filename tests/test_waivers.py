@@ -30,7 +30,7 @@ from gates.criteria import waive
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Level, Outcome, Status
 from gates.pipeline import rule_texts
-from gates.render import json, markdown, text
+from gates.render import markdown, text
 from gates.report import Report
 from gates.task.measurement import Standing, Waiver, may_be_waived
 from gates.task.task import Task
@@ -98,7 +98,7 @@ def test_report_of_a_waiver_says_so_on_every_page() -> None:
 
 def test_report_is_rendered_to_the_same_bytes_whenever_that_is() -> None:
     report = of(a_waived_task(), SLOW)
-    again = Report.model_validate_json(json.render(report, None)["result.json"])
+    again = Report.model_validate_json(text.JSON.render(report, None)["result.json"])
     assert again == report
     assert markdown.render(again, None) == markdown.render(report, None)
     assert render.__doc__
