@@ -10,10 +10,9 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
@@ -42,8 +41,7 @@ OWNER = (
 )
 
 
-@dataclass(frozen=True)
-class Blob:
+class Blob(NamedTuple):
     """A file of a revision: its object, and whether it is a plain file, or a link; a submodule is neither."""
 
     oid: str

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
 from gates.report import LACKING, QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, speaking
@@ -31,8 +30,7 @@ def _grouped(values: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(NamedTuple):
     """What keeps something from holding: the findings that it explains, the worst first."""
 
     findings: tuple[Finding, ...]

@@ -138,8 +138,7 @@ def text_of(path: Path, shown_as: str, most: int) -> str:
 def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
     """Walk the events, which needs no recursion, and return what the composer must not see."""
     problems: list[Problem] = []
-    depth = 0
-    documents = 0
+    depth = documents = 0
     try:
         for event in yaml.parse(text, Loader=loader):
             mark = event.start_mark

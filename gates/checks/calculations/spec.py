@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -133,8 +132,7 @@ def as_written(value: JsonValue) -> JsonValue:
     return written
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """A calculation or an edge case of a task, the check that decides it, and its cases by the ids of their calls."""
 
     rule: str
