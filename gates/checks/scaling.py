@@ -17,7 +17,6 @@ from gates.task.types import Json, Located, Name, OneCall, Seconds
 from gates.words import shown
 
 FEWEST = 3
-Size = Annotated[int, Field(ge=1)]
 
 
 class Exponent(Located):
@@ -37,7 +36,7 @@ class Scale(OneCall):
     key: ClassVar[str] = "scaling"
 
     kwargs: dict[str, Json] = Field(default_factory=dict)
-    over: dict[Name, tuple[Size, ...]]
+    over: dict[Name, tuple[Annotated[int, Field(ge=1)], ...]]
     of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
     exponent: Exponent
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"

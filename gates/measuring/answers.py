@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from gates.measuring import fitness, interval
@@ -140,7 +140,7 @@ def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     scale = {"ratio": seen.value, "reduction": 1 - seen.value}.get(measure.kind)
     halves = [(fitness.rounding(values) / 2, values) for values in (metric.arms[arm] for arm in measure.arms)]
     off = sum(half if scale is None else abs(scale) * half / statistics.median(values) for half, values in halves)
-    return replace(seen, low=seen.low - off, high=seen.high + off)
+    return seen._replace(low=seen.low - off, high=seen.high + off)
 
 
 def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, ...]:

@@ -18,9 +18,6 @@ from gates.task.task import Criterion, Measure, Task
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
 
 
-Answered = tuple[Criterion, int, Measure, Answer]
-
-
 def targets_of(task: Task) -> Iterator[tuple[Criterion, int, Measure]]:
     """Yield every measure of a task with its criterion and its place there."""
     for criterion in task.criteria:
@@ -33,7 +30,7 @@ def level_of(criterion: Criterion, measure: Measure) -> Level:
     return measure.level or criterion.level
 
 
-def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[Answered]:
+def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, int, Measure, Answer]]:
     """Yield every measure with its answer; failures that block share the error among them, and alone are none."""
     asked = [*targets_of(task)]
     found = [compared(task, m, evidence) if m.against_base else answer(m, evidence) for _, _, m in asked]
