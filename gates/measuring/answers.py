@@ -2,8 +2,8 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from gates.measuring import fitness, interval
 from gates.measuring.interval import Design, Estimate, NotEnough, compare, estimate
@@ -27,8 +27,7 @@ LEDGER = "Put the ledger of attempts back as it was: what was tried before count
 NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decides
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What the samples say to one measure: the number where there is one, or else the problem.
 
     `rule` tells what decides, `clock` is the metric that answered in another's place, `remedy` what to do.

@@ -12,7 +12,6 @@ import operator
 import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from gates.measuring.samples import Metric
@@ -173,7 +172,7 @@ class Design(NamedTuple):
 
 def by_start(values: Sequence[float], restarts: Sequence[Hashable]) -> list[list[float]]:
     """Return the values of each start of the processes."""
-    starts = itertools.groupby(zip(restarts, values, strict=True), key=itemgetter(0))
+    starts = itertools.groupby(zip(restarts, values, strict=True), key=operator.itemgetter(0))
     return [[value for _, value in of_one] for _, of_one in starts]
 
 

@@ -9,9 +9,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias, get_args, get_origin
+from typing import NamedTuple, TypeAlias, get_args, get_origin
 
 import yaml
 from pydantic_core import ErrorDetails
@@ -41,8 +40,7 @@ class Table(dict[str, Value]):
     line = 1
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing wrong in a file: where, what, and what to write instead."""
 
     line: int
@@ -55,8 +53,7 @@ class SourceError(UsageError):
 
     def __init__(self, path: str, text: str, problems: Iterable[Problem]) -> None:
         lines = text.splitlines()
-        ordered = sorted(set(problems), key=attrgetter("line", "column", "message"))
-        super().__init__("\nerror: ".join(_shown(path, problem, lines) for problem in ordered))
+        super().__init__("\nerror: ".join(_shown(path, problem, lines) for problem in sorted(set(problems))))
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """A measure answered from the samples that fit it: on the device asked for, or with the reason why not."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from functools import partial
 
 from gates.bundles import definition_of
@@ -40,7 +39,7 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, i
     judged = [partial(outcome, asked[i][2], found[i].run) for i in family]
     for i, decided in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and decided is Outcome.UNKNOWN:
-            found[i] = replace(found[i], outcome=decided, problem=SHARED)
+            found[i] = found[i]._replace(outcome=decided, problem=SHARED)
     for (criterion, i, measure), got in zip(asked, found, strict=True):
         yield criterion, i, measure, got
 
@@ -70,7 +69,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
         return _merged(measure, [told, *others])
     if told.seen:
         return told
-    return replace(told, problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
+    return told._replace(problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:

@@ -4,10 +4,10 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.check import Evidence
 from gates.child import process
@@ -44,8 +44,7 @@ def arm_of(task: Task, measure: Measure) -> Arms:
     return measurement, measure.arm or next(iter(measurement.arms), ""), device if measurement.by_device else "any"
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """The two folders of a comparison."""
 
     task: Task
