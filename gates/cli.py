@@ -17,7 +17,6 @@ from gates.words import did_you_mean, visible
 if TYPE_CHECKING:
     from gates.config import Project
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 COLOURS = {"PASS": "green", "BLOCK": "red", "FAIL": "red", "INCONCLUSIVE": "yellow", "PARTIAL": "yellow"}
 VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
 
@@ -44,7 +43,7 @@ timeout_option = click.option("--timeout", type=SECONDS, help="Seconds that each
 python_option = click.option("--python", metavar="PATH", help="What runs the project's code [default: this Python].")
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"})
 @click.version_option(__version__, prog_name="gates")
 def cli() -> None:
     """Decide whether a change may be merged, on evidence that was seen.
