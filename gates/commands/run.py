@@ -127,7 +127,9 @@ def _checked(request: Request, home: Path) -> Task:
     if request.base:
         found_at(request.project.root, request.base, "--base")
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
-        refuse_what_is_missing(task, home / task.path, home, request.base)
+        named = ((key, name, _missing(name, home)) for key, name in _named(task))
+        gone = [(key, why) for key, name, why in named if why and not _was_there(name, home, request.base)]
+        _refuse(task, home / task.path, gone)
         refuse_unknown_names(task, home)
     task = follow_moved(task, request.project.root, request.base)
     root, committed = request.project.root, Path(request.project.settings.evidence, task.id)
@@ -195,7 +197,7 @@ def _task(request: Request, home: Path) -> Task:
     try:
         path = spec.find(asked, home / request.project.settings.tasks, home)
         task = spec.load(path, home)
-        check_waived_rules(task, path)
+        _check_waived_rules(task, path)
     except UsageError as error:
         if home == root or request.policy is None:
             raise
@@ -210,12 +212,6 @@ DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
 MOST = 200  # names that a suggestion is looked for among
 
 
-def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None) -> None:
-    """Raise `UsageError` with its place for each path, script and test of a task that was never there."""
-    named = ((key, name, _missing(name, root)) for key, name in _named(task))
-    _refuse(task, path, [(key, why) for key, name, why in named if why and not _was_there(name, root, base)])
-
-
 def follow_moved(task: Task, root: Path, base: str | None) -> Task:
     """Return the task with its criteria bound to where the change has their code and tests, as far as git tells."""
     with suppress(EvidenceUnavailable):
@@ -223,7 +219,7 @@ def follow_moved(task: Task, root: Path, base: str | None) -> Task:
     return task
 
 
-def check_waived_rules(task: Task, path: Path) -> None:
+def _check_waived_rules(task: Task, path: Path) -> None:
     """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
     named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
     known = pipeline.rule_texts() if named else {}
@@ -239,6 +235,7 @@ def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
 
 
 def _named(task: Task) -> Iterator[tuple[Key, str]]:
+    """Yield the paths, scripts and tests of a task, each of which must be there or have been, with its place."""
     for key in ("implementation", "tests"):
         yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
     for i, criterion in enumerate(task.criteria):

@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, JsonValue, model_validator
 
 from gates.child.values import encode, plain, shown
+from gates.task.task import Task
 from gates.task.types import Callable, Distance, Json, Located, Part, Seconds, Taken, Text
-
-if TYPE_CHECKING:
-    from gates.task.task import Task
 
 ErrorName = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")]
 ANY_ERROR = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
@@ -143,7 +141,7 @@ class Tried(NamedTuple):
     cases: dict[str, Case]
 
 
-def tried(task: "Task") -> Iterator[Tried]:
+def tried(task: Task) -> Iterator[Tried]:
     """Yield what a task states, table by table, and then the edge cases."""
     for i, one in enumerate(task.part(Calculation)):
         cases = {f"calc:{i}:{j}": case for j, case in enumerate(one.table)}
