@@ -286,9 +286,10 @@ def schema(name: str) -> None:
 
 
 def _project() -> "Project":
-    from gates.config import Project
+    from gates.config import Project, find_root, load
 
-    return Project.around(Path.cwd())
+    root = find_root(Path.cwd())
+    return Project(root, load(root))
 
 
 def _say(line: str) -> None:
