@@ -29,7 +29,6 @@ METHOD = "gates.regression/2"
 FOLDER = "regressions"
 PROSE = (".md", ".rst")
 BASE, NOW = "base", "now"
-Arms = tuple[Measurement, str, str]  # an arm of a measurement on a device
 
 
 def comparisons_of(task: Task) -> tuple[Measure, ...]:
@@ -37,7 +36,7 @@ def comparisons_of(task: Task) -> tuple[Measure, ...]:
     return tuple(m for criterion in task.criteria for m in criterion.measures if m.against_base)
 
 
-def arm_of(task: Task, measure: Measure) -> Arms:
+def arm_of(task: Task, measure: Measure) -> tuple[Measurement, str, str]:
     """Return the arm that is compared, the one named or the only one, and the device that it is told, if any."""
     measurement = next(one for one in task.measurements if one.id == measure.from_)
     device = measure.on if measure.on != "any" else "cpu"
