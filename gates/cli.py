@@ -17,7 +17,6 @@ from gates.words import did_you_mean, visible
 if TYPE_CHECKING:
     from gates.config import Project
 
-CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 COLOURS = {"PASS": "green", "BLOCK": "red", "FAIL": "red", "INCONCLUSIVE": "yellow", "PARTIAL": "yellow"}
 VERDICT = re.compile(r"\b(PASS|BLOCK|FAIL|INCONCLUSIVE|PARTIAL)\b")
 
@@ -44,7 +43,7 @@ timeout_option = click.option("--timeout", type=SECONDS, help="Seconds that each
 python_option = click.option("--python", metavar="PATH", help="What runs the project's code [default: this Python].")
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"})
 @click.version_option(__version__, prog_name="gates")
 def cli() -> None:
     """Decide whether a change may be merged, on evidence that was seen.
@@ -272,9 +271,9 @@ def diff(before: Path | None, after: Path | None) -> None:
     With A alone its last two runs are compared, without A and B those of the task that ran last. Exit code 0 whatever
     has changed: it says nothing of good or bad.
     """
-    from gates.commands.diff import newest, perform
+    from gates.commands.history import compare, newest
 
-    _print(perform(before or newest(_project().reports), after).splitlines())
+    _print(compare(before or newest(_project().reports), after).splitlines())
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
@@ -287,9 +286,10 @@ def schema(name: str) -> None:
 
 
 def _project() -> "Project":
-    from gates.config import Project
+    from gates.config import Project, find_root, load
 
-    return Project.around(Path.cwd())
+    root = find_root(Path.cwd())
+    return Project(root, load(root))
 
 
 def _say(line: str) -> None:

@@ -89,12 +89,6 @@ class Project:
     python: str = sys.executable
     timeout_s: float = DEFAULT_TIMEOUT_S
 
-    @classmethod
-    def around(cls, folder: Path) -> Self:
-        """Return the project that a folder lies in."""
-        root = find_root(folder)
-        return cls(root, load(root))
-
     @property
     def tasks(self) -> Path:
         """Return the folder of the task files."""

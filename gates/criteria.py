@@ -10,7 +10,7 @@ from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD
 from gates.model import Basis, Decision, Finding, Level, Outcome, Planned, Row, Severity, Status, Verdict, Waived
 from gates.report import LACKING, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, speaking
-from gates.task.measurement import Waiver, may_be_waived
+from gates.task.measurement import NEVER_WAIVED, Waiver
 from gates.task.task import Criterion, Task
 from gates.words import first_of
 
@@ -194,7 +194,7 @@ def waive(task: Task, findings: Iterable[Finding], today: date | None) -> tuple[
 
 def _marked(task: Task, finding: Finding, working: Sequence[Waiver]) -> Finding:
     covering = (one for one in working if one.criterion == finding.criterion and one.rule in {None, finding.rule})
-    waiver = next(covering, None) if finding.outcome in LACKING and may_be_waived(finding.rule) else None
+    waiver = next(covering, None) if finding.outcome in LACKING and finding.rule not in NEVER_WAIVED else None
     if waiver is None:
         return finding
     told = {"owner": waiver.owner, "expires": waiver.expires.isoformat(), "location": task.place(waiver)}

@@ -23,7 +23,7 @@ from building import (
 )
 
 from gates.check import Evidence
-from gates.commands.diff import perform
+from gates.commands.history import compare
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Revision
@@ -43,7 +43,7 @@ def a_folder(path: Path, *instead: Evidence, task: Task | None = None, **changes
 
 
 def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
-    text = perform(a_folder(tmp_path / "a"), a_folder(tmp_path / "b") / "result.json")
+    text = compare(a_folder(tmp_path / "a"), a_folder(tmp_path / "b") / "result.json")
     assert text.splitlines()[0].startswith("A  T1  PASS  100/100  cccccccccccc+  2026-01-01T00:00:00Z")
     assert "criteria: no change" in text
     assert "findings: no change" in text
@@ -53,7 +53,7 @@ def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
 
 def test_a_failure_is_new_one_way_and_gone_the_other(tmp_path: Path) -> None:
     good, bad = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", FAILED)
-    there, back = perform(good, bad), perform(bad, good)
+    there, back = compare(good, bad), compare(bad, good)
     assert "  AC1: PASS -> FAIL: " in there
     assert "  AC1: FAIL -> PASS\n" in back
     assert "  new: failed BL002 AC1 tests/test_core.py:4: " in there
@@ -65,7 +65,7 @@ def test_a_failure_is_new_one_way_and_gone_the_other(tmp_path: Path) -> None:
 def test_numbers_are_compared_by_their_intervals(tmp_path: Path, factor: float, verdict: str) -> None:
     new = [factor * value for value in NEW]
     before, after = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", measured(samples(new=new)))
-    line = next(line for line in perform(before, after).splitlines() if "ratio old/new" in line and " -> " in line)
+    line = next(line for line in compare(before, after).splitlines() if "ratio old/new" in line and " -> " in line)
     assert line.startswith("  ratio old/new of step_time_s >= 1.5 on cpu (AC2): 2 [2, 2] -> ")
     assert line.endswith(f": {verdict}")
 
@@ -75,12 +75,12 @@ def test_criteria_that_came_and_went_and_other_circumstances_are_said(tmp_path: 
         criteria=[a_criterion(), a_criterion(id="AC3", text="Be new", measures=[a_measure()])], digest="e" * 64
     )
     before = a_folder(tmp_path / "a")
-    text = perform(before, a_folder(tmp_path / "b", task=more, environment={"cores": "8"}))
+    text = compare(before, a_folder(tmp_path / "b", task=more, environment={"cores": "8"}))
     assert "  AC2: PASS -> no longer asked for (Be fast)" in text
     assert "  AC3: new, PASS (Be new)" in text
     assert "note: the task file has changed between them" in text
     assert "note: not the same cores: their times are not of one machine" in text
-    assert "note: they are of different tasks, T1 and T2" in perform(
+    assert "note: they are of different tasks, T1 and T2" in compare(
         before, a_folder(tmp_path / "c", task=a_task(id="T2"))
     )
 
@@ -91,15 +91,15 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     for other, why in ((tmp_path / "empty", "holds no result.json"), (tmp_path / "other.json", "expected a folder")):
         with pytest.raises(UsageError, match=why):
-            perform(good, other)
+            compare(good, other)
     (good / "result.json").write_text("{")
     with pytest.raises(UsageError, match="not a result of this version"):
-        perform(good, good)
+        compare(good, good)
 
 
 def test_many_findings_of_one_rule_are_counted(tmp_path: Path) -> None:
     bad = a_run(*(a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_{i}") for i in range(9)))
-    lines = perform(a_folder(tmp_path / "a"), a_folder(tmp_path / "b", bad)).splitlines()
+    lines = compare(a_folder(tmp_path / "a"), a_folder(tmp_path / "b", bad)).splitlines()
     assert sum(line.startswith("  new: failed EX002 ") for line in lines) == 5
     assert "  new: 4 more of EX002" in lines
 

@@ -7,7 +7,7 @@ from bar import committed, git
 from building import GOOD, a_project, gates, written
 
 from gates.code.syntax import texts
-from gates.commands.preflight import follow_moved
+from gates.commands.run import follow_moved
 from gates.task.loading import load
 
 TASK = str(GOOD["tasks/T1.yaml"])

@@ -20,6 +20,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
 from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
+from gates.project.files import tree_of
 from gates.task.task import Criterion, Task
 
 Trees = dict[str, ast.Module]
@@ -57,7 +58,7 @@ class TestFiles(Evidence):
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
         tests = [test for criterion in task.criteria for test in tests_of(task, criterion, run)]
         paths = sorted({test.location.path for test in tests if test.location.path.endswith(".py")})
-        trees = {path: tree for path in paths if (tree := _parsed(context.root / path))}
+        trees = {path: tree for path in paths if (tree := tree_of(context.root / path))}
         if not trees:
             raise EvidenceUnavailable("no test that is written in Python verifies a criterion")
         linted, unlinted, commands = _linted(trees, context)
@@ -69,13 +70,6 @@ class TestFiles(Evidence):
             asserted=tuple(each for path, tree in trees.items() for each in _asserted(path, tree)),
             names={path: dict(_names(tree)) for path, tree in trees.items()},
         )
-
-
-def _parsed(path: Path) -> ast.Module | None:
-    try:
-        return ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return None  # the run says so
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:

@@ -9,8 +9,6 @@ from gates.model import Finding, Level, Planned, Severity
 from gates.task.task import Criterion, Task
 from gates.words import in_shell
 
-RAW = "CalledCode.json"
-
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that commands stand for."""
@@ -23,7 +21,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for criterion in _asked(task):
         own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
         past = _past(own, tests=bool(tests_of(task, criterion, evidence.get(PytestRun))))
-        about = about_criterion(criterion, "BL017", f"called:{criterion.id}", evidence=RAW)
+        about = about_criterion(criterion, "BL017", f"called:{criterion.id}", evidence="CalledCode.json")
         if past is not None:
             yield _open(about.but(location=task.place(criterion)), criterion, past)
         else:

@@ -161,10 +161,6 @@ def _differs(one: Concurrent, seen: Together, first: Differed) -> Said:
     return Said(Outcome.FAILED, told, first.error or first.found, first.place, alone, IMPACT, REMEDIATION)
 
 
-ROUNDS = (
-    "A round counts where all workers overlapped; every other one has forced switches. Where none of k rounds failed, "
-    "fewer than 3/k of them fail (95 %)."
-)
 FREE = {
     None: "not known",
     True: "free-threading: threads run in parallel",
@@ -186,7 +182,8 @@ CHECK = ProbeCheck(
     aspects=only(lambda one: f"The same result concurrently: {one.name}", _said),
     promise="the same result concurrently",
     title="Concurrency",
-    text=ROUNDS,
+    text="A round counts where all workers overlapped; every other one has forced switches. Where none of k rounds "
+    "failed, fewer than 3/k of them fail (95 %).",
     columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Rate", "Threads", "Concurrent"),
     rows=_rows,
     facts=lambda _one, seen: FREE[seen.free_threaded],

@@ -318,5 +318,4 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     yield Section(title="Metrics of this Verification", facts=metrics)
 
 
-USES = (SourceTree, PytestRun, CalledCode, EmptiedCode)
-CHECK = Check("criteria", "business-logic", 10, USES, plan, judge, page)
+CHECK = Check("criteria", "business-logic", 10, (SourceTree, PytestRun, CalledCode, EmptiedCode), plan, judge, page)

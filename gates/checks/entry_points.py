@@ -173,7 +173,10 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     doubt = lines.doubt()
     unless = f", as far as was seen ({doubt})" if doubt else ""
     if at := named_tests(here):
-        ended = _how_they_ended(at, evidence)
+        run = evidence.get(PytestRun)
+        bad = [test.id for test in (run.tests if run else ()) if test.id in at and test.outcome in BAD]
+        ended = "which did not fail: none of them gives it what this entry point does"
+        ended = f"of which {first_of(bad, SHOWN)} failed" if bad else ended
         return f"line {crash.line} of `{function.name}` was executed by {first_of(at, SHOWN)}, {ended}"
     if here:
         return f"line {crash.line} of `{function.name}` was executed at import or in a fixture, by no test itself"
@@ -181,14 +184,6 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
         others = f"other lines of it were, by {first_of(around, SHOWN)}"
         return f"line {crash.line} of `{function.name}` was executed by no test{unless}; {others}"
     return f"`{function.name}` ({function.location}) was executed by no test{unless}"
-
-
-def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
-    run = evidence.get(PytestRun)
-    bad = [test.id for test in (run.tests if run else ()) if test.id in tests and test.outcome in BAD]
-    if bad:
-        return f"of which {first_of(bad, SHOWN)} failed"
-    return "which did not fail: none of them gives it what this entry point does"
 
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:

@@ -90,7 +90,6 @@ def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Base
     yield from ((name, End(end["end"])) for name, end in ends.items() if not end["idle"])
 
 
-RAW = "EmptiedCode.json"
 NAMED = 3
 
 
@@ -106,7 +105,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     seen, run = evidence.get(EmptiedCode), evidence.get(PytestRun)
     ran = run is not None and run.complete
     for criterion in _traced(task):
-        about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence=RAW)
+        about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence="EmptiedCode.json")
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
         yield from _hollow(about, criterion, own)
         # of promises BL001 speaks

@@ -17,7 +17,6 @@ from gates.model import Level, Location, Model, Outcome
 from gates.task.types import Located, OneCall
 
 Count = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Limits(Located):
@@ -29,7 +28,7 @@ class Limits(Located):
 
     host_reads: Count | None = None
     synchronisations: Count | None = None
-    stall_share: Share | None = None
+    stall_share: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class HotPath(OneCall):

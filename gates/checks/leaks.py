@@ -31,7 +31,6 @@ class Leak(OneCall):
     tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
 
 
-METHOD = "Theil-Sen slope with Sen's interval of 95 %"
 ALPHA = 0.05
 DROPPED = 0.3
 LEAST = 10  # values of which a slope is taken
@@ -276,7 +275,7 @@ CHECK = ProbeCheck[Leak, LeakRun](
     aspects=only(lambda leak: f"No memory leak in {leak.name}", _said),
     promise="no memory leak",
     title="Memory",
-    text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
+    text="Theil-Sen slope with Sen's interval of 95 %, without the first 30 % of the epochs; exact rungs first.",
     columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
     rows=_rows,
     facts=lambda _leak, run: FORMS.get(run.form, "did not run"),

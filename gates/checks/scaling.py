@@ -17,7 +17,6 @@ from gates.task.types import Json, Located, Name, OneCall, Seconds
 from gates.words import grouped, shown
 
 FEWEST = 3
-Size = Annotated[int, Field(ge=1)]
 
 
 class Exponent(Located):
@@ -37,7 +36,7 @@ class Scale(OneCall):
     key: ClassVar[str] = "scaling"
 
     kwargs: dict[str, Json] = Field(default_factory=dict)
-    over: dict[Name, tuple[Size, ...]]
+    over: dict[Name, tuple[Annotated[int, Field(ge=1)], ...]]
     of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
     exponent: Exponent
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
@@ -173,10 +172,6 @@ def _facts(probed: Probed) -> dict[str, object]:
     return {"device": device, "starts": tuple([entry["values"] for entry in start] for start in starts)}
 
 
-METHOD = (
-    "The exponent says by which power of a size a step grows. It lies between the slope in logarithms over the upper "
-    "half of the sizes and the k of a + b n^k. Its interval is Student's, of 95 % over the starts."
-)
 UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
 WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
 
@@ -218,7 +213,8 @@ CHECK = ProbeCheck[Scale, Scaled](
     aspects=only(lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}", _said),
     promise="it grows no faster than it may",
     title="Complexity",
-    text=METHOD,
+    text="The exponent says by which power of a size a step grows. It lies between the slope in logarithms over the "
+    "upper half of the sizes and the k of a + b n^k. Its interval is Student's, of 95 % over the starts.",
     columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Step"),
     rows=_rows,
     doubt="not known how it grows",

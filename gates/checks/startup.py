@@ -12,7 +12,6 @@ from typing import Any, Self
 from gates.check import About, Check, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.probing import Probe
-from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import python_files
@@ -38,9 +37,9 @@ class Built(Model):
     compiled: bool = False
 
 
-def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]]:
+def built_wheel(context: Context, folder: Path) -> tuple[Built, list[process.ProcessRun]]:
     """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
-    project, runs = pyproject_of(context.root), list[ProcessRun]()
+    project, runs = pyproject_of(context.root), list[process.ProcessRun]()
     says = project is None or "build-system" in project  # [project] alone describes what may never be a package
     if not says and not (context.root / "setup.py").is_file():
         why = "neither [build-system] nor setup.py says how it is built"

@@ -15,7 +15,6 @@ from typing import Any
 
 from .asking import DONE, Places, Teller, in_fork, program, said
 
-Facts = dict[str, object]
 BOUND = 500
 DEEPEST = 9  # causes of an error
 DEFECTS = (SyntaxError, NameError, ImportError, AttributeError, TypeError)
@@ -42,7 +41,7 @@ def _import(tell: Teller, module: dict[str, Any], asked: dict[str, Any]) -> None
         tell("module", **module, ending="unknown", error=why, why=f"was not seen importing: {why}")
 
 
-def _alone(module: dict[str, Any], asked: dict[str, Any]) -> Facts:
+def _alone(module: dict[str, Any], asked: dict[str, Any]) -> dict[str, object]:
     try:
         __import__(module["name"])
     except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it raises, it did not import
@@ -98,7 +97,6 @@ def about() -> None:
             torch = importlib.import_module("torch")
             found = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
             told["devices"] = ["cpu", *(f"{'rocm' if torch.version.hip else 'cuda'}: {name}" for name in found)]
-            told["threads"] = torch.get_num_threads()
         except Exception as error:  # noqa: BLE001  # a broken install is what this is to tell
             told["torch_problem"] = f"{type(error).__name__}: {str(error)[:200]}"
     sys.stdout.write(json.dumps(told) + "\n")

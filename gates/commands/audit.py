@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from gates import store
 from gates.check import EvidenceSet
@@ -30,8 +30,7 @@ MAX_BYTES = 2 * 1024 * 1024
 MAX_CLAIMS = 5000
 
 
-@dataclass(frozen=True)
-class Audited:
+class Audited(NamedTuple):
     """The claims of a report, what is wrong first, how many numbers it has, and the line of each not understood."""
 
     claims: Sequence[Claim]

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from gates import config
 from gates.code.syntax import SourceModule, Unparsed, defined, parse, texts
@@ -31,8 +31,7 @@ IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are 
 CLOSE, MOST_CODE, MOST_TESTS = 0.6, 3, 8  # the first is the share of the best match that the others must reach
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """A definition of the implementation, or a test: how a task names it, its words, and the names that it uses."""
 
     name: str
@@ -48,8 +47,7 @@ class Named:
 Known = Sequence[Named]
 
 
-@dataclass(frozen=True)
-class Proposed:
+class Proposed(NamedTuple):
     """A criterion with the code and the tests that it may mean."""
 
     id: str

@@ -17,24 +17,26 @@ from gates.bundles import handed_in
 from gates.check import Evidence, EvidenceSet
 from gates.child.guardian import Interrupted, every, guarded_folder, interrupted
 from gates.code.symbols import refuse_unknown_names
-from gates.commands.diff import intervals, since
-from gates.commands.history import LoggedRun, log_run
-from gates.commands.preflight import check_waived_rules, follow_moved, refuse_what_is_missing
+from gates.commands.history import LoggedRun, intervals, log_run, since
 from gates.config import Context, Project
-from gates.errors import UsageError
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.tests.test_records import followed
 from gates.measuring import machine
 from gates.model import Decision, Model
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
-from gates.project.history import asked_once
+from gates.project.history import History, TwoStates, asked_once, base_of
 from gates.project.policy import TEMPLATES, Policy, found_at
-from gates.render import Format, json, markdown, text
+from gates.project.what_was_read import leads_nowhere
+from gates.render import Format, markdown, text
 from gates.report import GateReport, Report
 from gates.scan.loading import own_rules
 from gates.stages import Gate
 from gates.task import loading as spec
+from gates.task import yaml_source
 from gates.task.task import Selection, Task, narrowed
-from gates.words import one_of
+from gates.task.yaml_source import Key, Problem, SourceError
+from gates.words import did_you_mean, meant, one_of
 
 PARTIAL = "partial"
 Say = Callable[[str], None]
@@ -85,7 +87,7 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
         elsewhere = f" --out {shlex.quote(str(near(out)))}" if out != whole else ""
         told = {"since": since(before, report) if before else "", "found_by": elsewhere}
         report = report.model_copy(update=told)
-        files = json.render(report, None)
+        files = text.JSON.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
         if (out / store.RESULT).is_file():
@@ -125,7 +127,9 @@ def _checked(request: Request, home: Path) -> Task:
     if request.base:
         found_at(request.project.root, request.base, "--base")
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
-        refuse_what_is_missing(task, home / task.path, home, request.base)
+        named = ((key, name, _missing(name, home)) for key, name in _named(task))
+        gone = [(key, why) for key, name, why in named if why and not _was_there(name, home, request.base)]
+        _refuse(task, home / task.path, gone)
         refuse_unknown_names(task, home)
     task = follow_moved(task, request.project.root, request.base)
     root, committed = request.project.root, Path(request.project.settings.evidence, task.id)
@@ -193,7 +197,7 @@ def _task(request: Request, home: Path) -> Task:
     try:
         path = spec.find(asked, home / request.project.settings.tasks, home)
         task = spec.load(path, home)
-        check_waived_rules(task, path)
+        _check_waived_rules(task, path)
     except UsageError as error:
         if home == root or request.policy is None:
             raise
@@ -201,6 +205,89 @@ def _task(request: Request, home: Path) -> Task:
     if not path.resolve().is_relative_to(home):
         raise UsageError(f"{path}: the task file lies outside of the project {str(root)!r}; put it inside")
     return task
+
+
+PYTHON = re.compile(r"python[\d.]*")
+DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+MOST = 200  # names that a suggestion is looked for among
+
+
+def follow_moved(task: Task, root: Path, base: str | None) -> Task:
+    """Return the task with its criteria bound to where the change has their code and tests, as far as git tells."""
+    with suppress(EvidenceUnavailable):
+        return followed(task, TwoStates.since_base(root, base))
+    return task
+
+
+def _check_waived_rules(task: Task, path: Path) -> None:
+    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
+    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
+    known = pipeline.rule_texts() if named else {}
+    hints = [(i, f"{rule!r}{did_you_mean(rule, known)}") for i, rule in named if rule not in known]
+    _refuse(task, path, [(("waivers", i, "rule"), f"there is no rule {hint}") for i, hint in hints])
+
+
+def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
+    """Raise `UsageError` for what is wrong, each with its place in the task file."""
+    if wrong:
+        document = yaml_source.read(path, task.path)
+        raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
+
+
+def _named(task: Task) -> Iterator[tuple[Key, str]]:
+    """Yield the paths, scripts and tests of a task, each of which must be there or have been, with its place."""
+    for key in ("implementation", "tests"):
+        yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
+    for i, criterion in enumerate(task.criteria):
+        yield from ((("criteria", i, "tests", j), name) for j, name in enumerate(criterion.tests))
+    for i, entry in enumerate(task.entry_points):
+        yield from _scripts(("entry_points", i, "run"), entry.run or ())
+    for i, one in enumerate(task.measurements):
+        yield from _scripts(("measurements", i, "run"), one.run or ())
+        for name, arm in one.arms.items():
+            for way in ("run", "time"):
+                yield from _scripts(("measurements", i, "arms", name, way), getattr(arm, way) or ())
+
+
+def _scripts(key: Key, words: Sequence[str]) -> Iterator[tuple[Key, str]]:
+    if len(words) > 1 and PYTHON.fullmatch(words[0]) and words[1].endswith(".py") and "{" not in words[1]:
+        yield (*key, 1), words[1]
+
+
+def _missing(name: str, root: Path) -> str:
+    path, *parts = name.split("::")
+    there = root / path
+    if not there.exists():
+        return leads_nowhere(path, root)
+    test = parts[-1].partition("[")[0] if parts else ""
+    if test and there.is_file():
+        text = there.read_text(encoding="utf-8", errors="replace")
+        hint = meant(test, DEFINED.findall(text)[:MOST])
+        if hint and not re.search(rf"\b{re.escape(test)}\b", text):
+            return f"{path} has no test {test!r}{hint}"
+    return ""
+
+
+def _was_there(name: str, root: Path, base: str | None) -> bool:
+    """Return whether the last commit, or the one that the change began at, has a path, and the test in it."""
+    path, _, test = name.partition("::")
+    test = test.rpartition("::")[2].partition("[")[0]
+    for history, commit in _earlier(root, base):
+        tree = history.tree(commit)
+        if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
+            return True
+        blob = tree.get(path)
+        if blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b"")):
+            return True
+    return False
+
+
+def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
+    with suppress(EvidenceUnavailable):
+        history = History(root)
+        if head := history.commit("HEAD"):
+            yield history, head
+            yield history, base_of(history, base)[1]
 
 
 HEARTBEAT_S = 30.0

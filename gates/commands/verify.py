@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gates import pipeline, store
 from gates.check import EvidenceSet, day_of, writable
-from gates.commands.preflight import follow_moved
+from gates.commands.run import follow_moved
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import Bundles

@@ -2,8 +2,8 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from gates.measuring import fitness, interval
 from gates.measuring.interval import Design, Estimate, NotEnough, compare, estimate
@@ -27,8 +27,7 @@ LEDGER = "Put the ledger of attempts back as it was: what was tried before count
 NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decides
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What the samples say to one measure: the number where there is one, or else the problem.
 
     `rule` tells what decides, `clock` is the metric that answered in another's place, `remedy` what to do.
@@ -140,7 +139,7 @@ def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     scale = {"ratio": seen.value, "reduction": 1 - seen.value}.get(measure.kind)
     halves = [(fitness.rounding(values) / 2, values) for values in (metric.arms[arm] for arm in measure.arms)]
     off = sum(half if scale is None else abs(scale) * half / statistics.median(values) for half, values in halves)
-    return replace(seen, low=seen.low - off, high=seen.high + off)
+    return seen._replace(low=seen.low - off, high=seen.high + off)
 
 
 def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, ...]:

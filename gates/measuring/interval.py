@@ -12,8 +12,7 @@ import operator
 import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from typing import NamedTuple
 
 from gates.measuring.samples import Metric
 from gates.model import Outcome
@@ -34,8 +33,7 @@ class NotEnough(Exception):
     """Samples that cannot answer the question, and why."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A median and its interval; `level` is the coverage that the order statistics really have."""
 
     value: float
@@ -147,8 +145,7 @@ LEAST_RESTARTS, FEW_RESTARTS, MANY_RESTARTS = 3, 5, 8
 FINE, FURTHEST = 1e-6, 10**15  # of a quantile: its steps, and how many there may be
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(NamedTuple):
     """Pairs that were looked at while they came in, `most` in the last attempt, and the start that each came from."""
 
     most: int
@@ -175,7 +172,7 @@ class Design:
 
 def by_start(values: Sequence[float], restarts: Sequence[Hashable]) -> list[list[float]]:
     """Return the values of each start of the processes."""
-    starts = itertools.groupby(zip(restarts, values, strict=True), key=itemgetter(0))
+    starts = itertools.groupby(zip(restarts, values, strict=True), key=operator.itemgetter(0))
     return [[value for _, value in of_one] for _, of_one in starts]
 
 

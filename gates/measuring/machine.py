@@ -12,10 +12,8 @@ from gates.measuring.samples import Device
 from gates.model import Model
 from gates.project import revision
 
-PRESSURE = Path("/proc/pressure/cpu")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
 THROTTLED = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
-GPU_FACTS = "clocks_throttle_reasons.active,clocks.sm,clocks.max.sm"
 DRIVERS = {
     "cuda": (("nvidia-smi",), ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/nvhost-gpu")),
     "rocm": (("rocm-smi", "amd-smi"), ("/dev/kfd", "/dev/dxg")),
@@ -65,7 +63,7 @@ def name() -> str:
 
 def pressure() -> float | None:
     """Return the seconds since start-up in which something waited for a processor; `None` where nothing tells."""
-    for line in _text(PRESSURE).splitlines():
+    for line in _text(Path("/proc/pressure/cpu")).splitlines():
         if line.startswith("some"):
             with suppress(ValueError):
                 return int(line.rpartition("total=")[2]) / 1e6
@@ -74,7 +72,7 @@ def pressure() -> float | None:
 
 def gpu(ours: int) -> Gpu | None:
     """Return what the driver tells of the first GPU, on which `ours` processes work; `None` where nobody tells."""
-    facts = _asked(f"--query-gpu={GPU_FACTS}")
+    facts = _asked("--query-gpu=clocks_throttle_reasons.active,clocks.sm,clocks.max.sm")
     if not facts:
         return None
     reasons, clock, most = (*(word.strip() for word in facts[0].split(",")), "", "", "")[:3]

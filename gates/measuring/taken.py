@@ -69,7 +69,6 @@ def pooled(name: str, now: Metric, earlier: Sequence[Attempt]) -> tuple[Metric, 
     return now.model_copy(update={"arms": arms}), used
 
 
-Clock = Literal["wall", "cpu", "either"]
 End = Literal["decided", "all pairs", "budget"]
 SPLIT = 6  # of a pair on the CPU, where steps are short: noise stays for the whole of a segment, however long that is
 
@@ -84,7 +83,7 @@ class Taken(Model):
     """
 
     baseline: str
-    clock: Clock
+    clock: Literal["wall", "cpu", "either"]
     same_result: bool = False
     threads: int
     most: int

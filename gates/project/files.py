@@ -92,14 +92,18 @@ def module_name(path: Path, root: Path | None = None) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def tree_of(path: Path) -> ast.Module | None:
+    """Return the syntax tree of a file, or `None` where it cannot be read: what runs it says so."""
+    try:
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+
+
 def packages_of(path: Path) -> set[str]:
     """Return the packages that a module imports when it is imported, but for what its functions do."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return set()  # its import will tell
-    names: list[str] = []
-    for node in tree.body:
+    tree, names = tree_of(path), list[str]()
+    for node in tree.body if tree else ():
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

@@ -10,10 +10,9 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
@@ -42,8 +41,7 @@ OWNER = (
 )
 
 
-@dataclass(frozen=True)
-class Blob:
+class Blob(NamedTuple):
     """A file of a revision: its object, and whether it is a plain file, or a link; a submodule is neither."""
 
     oid: str
@@ -228,6 +226,9 @@ def _tip(history: History, asked: str | None) -> tuple[str, str]:
     raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")
 
 
+Files = dict[str, bytes]  # contents by path
+
+
 class TwoStates:
     """A commit and the work tree, by path relative to the project; `base` is the branch that the commit is of."""
 
@@ -252,7 +253,7 @@ class TwoStates:
         """Return the paths that the commit has and the work tree has not."""
         return frozenset(path for path in self._tree if not os.path.lexists(self.root / path))
 
-    def before(self, paths: Iterable[str]) -> dict[str, bytes]:
+    def before(self, paths: Iterable[str]) -> Files:
         """Return the contents that files have in the commit."""
         blobs = {path: self._tree[path] for path in paths if self.has(path)}
         contents = self.history.read(blobs.values())
@@ -260,15 +261,13 @@ class TwoStates:
         self.skipped |= {f"{path} (too large, at the base)": None for path in blobs if path not in found}
         return found
 
-    def named(self, paths: Iterable[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    def named(self, paths: Iterable[str]) -> tuple[Files, Files]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""
         paths = [*paths]
         now = {path: content for path in paths if (content := self._now(path)) is not None}
         return self.before(paths), now
 
-    def changed(
-        self, folders: Iterable[str], suffixes: str | tuple[str, ...]
-    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    def changed(self, folders: Iterable[str], suffixes: str | tuple[str, ...]) -> tuple[Files, Files]:
         """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
         folders = tuple(dict.fromkeys(folder.split("::")[0] for folder in folders))
         paths = {path for path in self._tree if any(is_under(path, folder) for folder in folders)}

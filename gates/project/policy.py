@@ -3,12 +3,11 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from gates import config
-from gates.config import Settings
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import PolicyRevision
 from gates.project.files import is_among
@@ -21,12 +20,11 @@ SETTINGS = "pyproject.toml"
 TEMPLATES = "reports/templates"
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """Where the policy's files lie, what its settings are, and which revision it is of, if not of the work tree."""
 
     root: Path
-    settings: Settings
+    settings: config.Settings
     at: PolicyRevision | None = None
 
 
@@ -45,7 +43,7 @@ def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
 
 
 @contextmanager
-def judging(root: Path, settings: Settings, revision: str | None, *more: str) -> Iterator[Policy]:
+def judging(root: Path, settings: config.Settings, revision: str | None, *more: str) -> Iterator[Policy]:
     """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`."""
     if revision is None:
         yield Policy(root, settings)
@@ -69,12 +67,11 @@ def judging(root: Path, settings: Settings, revision: str | None, *more: str) ->
         yield Policy(home, settings, PolicyRevision(revision=printable(revision), commit=commit))
 
 
-@dataclass(frozen=True)
-class TaskAtBase:
+class TaskAtBase(NamedTuple):
     """A task as a commit has it, the settings there, and why it could not be read, if so."""
 
     task: Task | None
-    settings: Settings
+    settings: config.Settings
     unread: str = ""
 
 
@@ -82,7 +79,7 @@ class TaskAtBase:
 def task_at_base(name: str, path_now: str, root: Path, commit: str) -> TaskAtBase:
     """Find the task of the same id at a commit; then the one of the same path."""
     try:
-        with judging(root, Settings(), commit, path_now) as base:
+        with judging(root, config.Settings(), commit, path_now) as base:
             try:
                 path = loading.find(name, base.root / base.settings.tasks, base.root)
             except UsageError:
@@ -92,7 +89,7 @@ def task_at_base(name: str, path_now: str, root: Path, commit: str) -> TaskAtBas
         if isinstance(error.__cause__, EvidenceUnavailable):
             raise error.__cause__ from error
         said = str(error).splitlines()[0].removeprefix(f"--policy-from {commit}: ")
-        return TaskAtBase(None, Settings(), f"{said} (at the base)")
+        return TaskAtBase(None, config.Settings(), f"{said} (at the base)")
 
 
 def _lay_out(history: History, blobs: dict[str, Blob], home: Path) -> None:

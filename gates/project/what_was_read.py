@@ -11,9 +11,6 @@ from gates.project.files import files_of, is_aside
 from gates.task.task import Task
 from gates.words import first_of, meant
 
-KEYS = ("implementation", "tests")
-GLOB = frozenset("*?[")
-
 
 def leads_nowhere(path: str, root: Path) -> str:
     """Return why a path leads to no file, with what may have been meant; nothing where it leads to one."""
@@ -22,7 +19,7 @@ def leads_nowhere(path: str, root: Path) -> str:
         return ""
     if (root / head).is_dir():
         return "that folder has no file"
-    hint = "; patterns are not followed: name files or folders" if GLOB & set(head) else _near(root / head, root)
+    hint = "; patterns are not followed: name files or folders" if {*"*?["} & {*head} else _near(root / head, root)
     return f"there is no {head!r} in the project{hint}"
 
 
@@ -51,7 +48,7 @@ def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:
     """Say of each path under `implementation` and `tests` that leads to no file that nothing of it was seen."""
     about = About(rule="GT006", check="paths", expected="a file, or a folder with files")
     for key, path, line, column in task.spots:
-        if key in KEYS and (why := leads_nowhere(path, root)):
+        if key in {"implementation", "tests"} and (why := leads_nowhere(path, root)):
             place = Location(path=task.path, line=line)
             message = f"{key!r} names {path!r} ({place}:{column}), and {why}."
             own = about.but(location=place, subject=path, impact="Nothing of what it means was looked at.")

@@ -1,14 +1,13 @@
 """Formats, one in a file: each is a pure rendering of a report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gates.report import Report
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A format: its name, and what renders a report, with a project's own templates if it has some, into files."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
 from gates.report import LACKING, QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, speaking
@@ -21,8 +21,7 @@ ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "
 LIGHT = {"FAIL": " (none blocks)", "UNKNOWN": " (none required)"}  # where nothing keeps a gate from its pass
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(NamedTuple):
     """What keeps something from holding: the findings that it explains, the worst first."""
 
     findings: tuple[Finding, ...]

@@ -27,9 +27,6 @@ MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, Lookup
 VIEWS = SimpleNamespace(
     ROWS=_views.ROWS, **{n: f for n, f in vars(_views).items() if isfunction(f) and f.__module__ == _views.__name__}
 )
-SUMMARY = "summary.md.j2"
-WHOLE = ("summary", "audit")
-ANY_GATE = "gate.md.j2"
 GROUPS = {"failed": Outcome.FAILED, "unknown": Outcome.UNKNOWN, "aside": Outcome.NOT_APPLICABLE}
 
 
@@ -37,9 +34,10 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
     """Return the summary, the audit trail and a page for each gate; raise `UsageError` for a broken template."""
     world = environment(templates)
     with _clear_errors(templates):
-        pages = {f"{name}.md": world.get_template(f"{name}.md.j2").render(report=report, views=VIEWS) for name in WHOLE}
+        whole = {f"{name}.md": world.get_template(f"{name}.md.j2") for name in ("summary", "audit")}
+        pages = {name: template.render(report=report, views=VIEWS) for name, template in whole.items()}
         for gate in report.gates:
-            template = world.select_template([f"{gate.name}.md.j2", ANY_GATE])
+            template = world.select_template([f"{gate.name}.md.j2", "gate.md.j2"])
             pages[f"{gate.name}.md"] = template.render(report=report, gate=gate, views=VIEWS, **_groups(gate))
     return pages
 
@@ -60,7 +58,7 @@ def check(templates: Path, draft: Report) -> None:
 
 
 @contextmanager
-def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]:
+def _clear_errors(templates: Path | None, name: str = "summary.md.j2") -> Iterator[None]:
     """Turn what is wrong in a template into one line with its place; a usage error where the project has its own."""
     try:
         yield

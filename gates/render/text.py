@@ -1,4 +1,4 @@
-"""The summary for a terminal: verdict, cause and next command in the first lines."""
+"""The summary for a terminal: verdict, cause and next command in the first lines; and the report itself, as JSON."""
 
 from gates.render import Format, _views
 from gates.report import GateReport, Report
@@ -38,4 +38,6 @@ def _gate(gate: GateReport) -> str:
     return f"stage {gate.stage}  {gate.name:<15} {decision:<14} {gate.score.total:>3}/{gate.score.of:<4} {seen}"
 
 
-FORMAT = Format(name="text", render=lambda report, _templates: {"summary.txt": summary(report)})
+TEXT = Format("text", lambda report, _: {"summary.txt": summary(report)})
+# a line for each field; every other format is made from the same value
+JSON = Format("json", lambda report, _: {"result.json": report.model_dump_json(indent=2, by_alias=True) + "\n"})

@@ -3,10 +3,9 @@
 import re
 import typing
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, create_model, model_validator
 
@@ -234,8 +233,7 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     return joined([key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]])
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """What of a task is asked for: gates and criteria by name (all where empty), and whether a block stops."""
 
     gates: tuple[str, ...] = ()

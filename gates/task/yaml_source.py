@@ -9,9 +9,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias, get_args, get_origin
+from typing import NamedTuple, TypeAlias, get_args, get_origin
 
 import yaml
 from pydantic_core import ErrorDetails
@@ -41,8 +40,7 @@ class Table(dict[str, Value]):
     line = 1
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing wrong in a file: where, what, and what to write instead."""
 
     line: int
@@ -55,8 +53,7 @@ class SourceError(UsageError):
 
     def __init__(self, path: str, text: str, problems: Iterable[Problem]) -> None:
         lines = text.splitlines()
-        ordered = sorted(set(problems), key=attrgetter("line", "column", "message"))
-        super().__init__("\nerror: ".join(_shown(path, problem, lines) for problem in ordered))
+        super().__init__("\nerror: ".join(_shown(path, problem, lines) for problem in sorted(set(problems))))
 
 
 @dataclass
@@ -138,8 +135,7 @@ def text_of(path: Path, shown_as: str, most: int) -> str:
 def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
     """Walk the events, which needs no recursion, and return what the composer must not see."""
     problems: list[Problem] = []
-    depth = 0
-    documents = 0
+    depth = documents = 0
     try:
         for event in yaml.parse(text, Loader=loader):
             mark = event.start_mark

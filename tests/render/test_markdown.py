@@ -30,7 +30,7 @@ from building import (
 from gates.check import EvidenceSet
 from gates.cli import cli
 from gates.code.symbols import Use
-from gates.commands.diff import since
+from gates.commands.history import since
 from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.test_records import TestOutcome, Warned

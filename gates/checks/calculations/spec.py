@@ -2,16 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, JsonValue, model_validator
 
 from gates.child.values import encode, plain, shown
+from gates.task.task import Task
 from gates.task.types import Callable, Distance, Json, Located, Part, Seconds, Taken, Text
-
-if TYPE_CHECKING:
-    from gates.task.task import Task
 
 ErrorName = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")]
 ANY_ERROR = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
@@ -133,8 +130,7 @@ def as_written(value: JsonValue) -> JsonValue:
     return written
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """A calculation or an edge case of a task, the check that decides it, and its cases by the ids of their calls."""
 
     rule: str
@@ -145,7 +141,7 @@ class Tried:
     cases: dict[str, Case]
 
 
-def tried(task: "Task") -> Iterator[Tried]:
+def tried(task: Task) -> Iterator[Tried]:
     """Yield what a task states, table by table, and then the edge cases."""
     for i, one in enumerate(task.part(Calculation)):
         cases = {f"calc:{i}:{j}": case for j, case in enumerate(one.table)}

@@ -1,7 +1,6 @@
 """A measure answered from the samples that fit it: on the device asked for, or with the reason why not."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from functools import partial
 
 from gates.bundles import definition_of
@@ -18,9 +17,6 @@ from gates.task.task import Criterion, Measure, Task
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
 
 
-Answered = tuple[Criterion, int, Measure, Answer]
-
-
 def targets_of(task: Task) -> Iterator[tuple[Criterion, int, Measure]]:
     """Yield every measure of a task with its criterion and its place there."""
     for criterion in task.criteria:
@@ -33,7 +29,7 @@ def level_of(criterion: Criterion, measure: Measure) -> Level:
     return measure.level or criterion.level
 
 
-def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[Answered]:
+def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, int, Measure, Answer]]:
     """Yield every measure with its answer; failures that block share the error among them, and alone are none."""
     asked = [*targets_of(task)]
     found = [compared(task, m, evidence) if m.against_base else answer(m, evidence) for _, _, m in asked]
@@ -43,7 +39,7 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[Answered]:
     judged = [partial(outcome, asked[i][2], found[i].run) for i in family]
     for i, decided in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and decided is Outcome.UNKNOWN:
-            found[i] = replace(found[i], outcome=decided, problem=SHARED)
+            found[i] = found[i]._replace(outcome=decided, problem=SHARED)
     for (criterion, i, measure), got in zip(asked, found, strict=True):
         yield criterion, i, measure, got
 
@@ -73,7 +69,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
         return _merged(measure, [told, *others])
     if told.seen:
         return told
-    return replace(told, problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
+    return told._replace(problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:

@@ -4,10 +4,10 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.check import Evidence
 from gates.child import process
@@ -29,7 +29,6 @@ METHOD = "gates.regression/2"
 FOLDER = "regressions"
 PROSE = (".md", ".rst")
 BASE, NOW = "base", "now"
-Arms = tuple[Measurement, str, str]  # an arm of a measurement on a device
 
 
 def comparisons_of(task: Task) -> tuple[Measure, ...]:
@@ -37,15 +36,14 @@ def comparisons_of(task: Task) -> tuple[Measure, ...]:
     return tuple(m for criterion in task.criteria for m in criterion.measures if m.against_base)
 
 
-def arm_of(task: Task, measure: Measure) -> Arms:
+def arm_of(task: Task, measure: Measure) -> tuple[Measurement, str, str]:
     """Return the arm that is compared, the one named or the only one, and the device that it is told, if any."""
     measurement = next(one for one in task.measurements if one.id == measure.from_)
     device = measure.on if measure.on != "any" else "cpu"
     return measurement, measure.arm or next(iter(measurement.arms), ""), device if measurement.by_device else "any"
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """The two folders of a comparison."""
 
     task: Task

@@ -150,8 +150,6 @@ def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
         yield moved(Part.SETTINGS, what, before, "changed" if before == after else after, place)
 
 
-OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
-
 ABOUT = About(rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
 
 
@@ -195,7 +193,7 @@ def stops(move: Move, seen: Goalposts) -> bool:
     if seen.mode is Mode.LIST:
         return False
     if seen.by_base:  # tests and their settings are those of the work tree all the same
-        return seen.mode is Mode.ALL and move.part in OF_THE_CODE
+        return seen.mode is Mode.ALL and move.part in {Part.TESTS, Part.SETTINGS}
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 
 

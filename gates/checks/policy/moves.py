@@ -209,7 +209,7 @@ def _models(before: Model, after: Model, where: Where) -> Iterator[Move]:
         old, new = getattr(before, name), getattr(after, name)
         if key in SILENT or was.get(key) == now.get(key) or (key == "text" and not isinstance(before, Criterion)):
             continue
-        if _is_models(old) or _is_models(new):
+        if any(isinstance(side, tuple) and side and isinstance(side[0], Model) for side in (old, new)):
             yield from _items(key, old or (), new or (), where)
         elif isinstance(old, Model) and isinstance(new, Model):
             yield from _models(old, new, where.inside(old, new, key))
@@ -336,10 +336,6 @@ def _name(item: Model) -> str:
 
 def _said(item: Model) -> dict[str, Any]:
     return item.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-
-
-def _is_models(value: object) -> bool:
-    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Model)
 
 
 def _states_result(one: Model) -> bool:

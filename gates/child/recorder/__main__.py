@@ -11,22 +11,9 @@ from torch.amp.autocast_mode import autocast
 from torch.optim import Optimizer
 
 from ..asking import Teller, named, program
+from . import observing
 from .calls import Calls, Trackers, around, around_all
-from .observing import (
-    Reached,
-    Scene,
-    changed,
-    copied,
-    dtype_name,
-    gradients,
-    has_finite_gradients,
-    has_gradient,
-    held,
-    is_finite,
-    rates,
-    returned_by,
-    same,
-)
+from .observing import Reached, Scene
 from .reference import Reference
 from .steps import Steps
 
@@ -46,12 +33,12 @@ class Gradients:
         """Forget the gradients that were used, and remember what has none now."""
         for optimizer in optimizers:
             self._used.pop(id(optimizer), None)
-            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not has_gradient(param)]
+            self._cleared[id(optimizer)] = [p for p in observing.held(optimizer) if not observing.has_gradient(p)]
 
     def before_backward(self, reached: Reached) -> None:
         """Look for gradients that were cleared by hand."""
         for optimizer in self._scene.led_to(reached):
-            if id(optimizer) in self._used and not any(map(has_gradient, held(optimizer))):
+            if id(optimizer) in self._used and not any(map(observing.has_gradient, observing.held(optimizer))):
                 del self._used[id(optimizer)]
 
     def after_backward(self, reached: Reached) -> None:
@@ -71,20 +58,20 @@ class Gradients:
 
     def ready(self, optimizer: Optimizer) -> None:
         """Tell of gradients where there were none, and no backward pass left any."""
-        if any(map(has_gradient, self._cleared.pop(id(optimizer), ()))):
+        if any(map(observing.has_gradient, self._cleared.pop(id(optimizer), ()))):
             self._scene.tell("given_grad", optimizer)
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself."""
         before = {id(grad) for grad in self._used.get(id(optimizer), ())}
-        now = gradients(optimizer)
+        now = observing.gradients(optimizer)
         if any(id(grad) in before for grad in now):
             self._scene.tell("uncleared", optimizer)
         self._used[id(optimizer)] = now
 
 
 def _length(optimizer: Optimizer) -> float:
-    grads = [grad for grad in gradients(optimizer) if not grad.is_sparse]
+    grads = [grad for grad in observing.gradients(optimizer) if not grad.is_sparse]
     return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
 
 
@@ -102,12 +89,12 @@ class Spoiled:
             for name, tensor in owned:
                 if id(tensor) not in self._known and tensor.is_floating_point():
                     self._known.add(id(tensor))
-                    if is_finite(tensor):
+                    if observing.is_finite(tensor):
                         self._finite[id(tensor)] = (f"{kind} {name}", tensor)
 
     def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
         """Tell of each such tensor once."""
-        gone = {key: name for key, (name, tensor) in self._finite.items() if not is_finite(tensor)}
+        gone = {key: name for key, (name, tensor) in self._finite.items() if not observing.is_finite(tensor)}
         for key in gone:
             del self._finite[key]
         if gone:
@@ -133,7 +120,7 @@ class Hidden:
         self, _context: autocast, device_type: str, dtype: torch.dtype | None = None, enabled: object = True, *_: object
     ) -> None:
         if enabled:
-            self._tell(device_type, dtype_name(dtype or torch.get_autocast_dtype(device_type)))
+            self._tell(device_type, observing.dtype_name(dtype or torch.get_autocast_dtype(device_type)))
 
     def _of_scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
         if kwargs.get("enabled", args[4] if len(args) > 4 else True):
@@ -165,10 +152,10 @@ class Overflow:
         """Put one infinity into one gradient, once."""
         if self._facts or self._scene.attempts < self._step or (self._scaled and not reached.scaler):
             return
-        params = reached.params if reached.whole else [p for each in self._scene.optimizers for p in held(each)]
+        params = reached.params if reached.whole else [p for one in self._scene.optimizers for p in observing.held(one)]
         known = {id(param) for param in params if param.grad is not None and not param.grad.is_sparse}
         for optimizer in self._scene.holding(params):
-            found = [param for param in held(optimizer) if id(param) in known and param.numel()]
+            found = [param for param in observing.held(optimizer) if id(param) in known and param.numel()]
             if found and self._number in (None, self._scene.number(optimizer)):
                 self._begin(optimizer, reached.scaler, found[0])
                 return
@@ -176,8 +163,8 @@ class Overflow:
     def _begin(self, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> None:
         scene = self._scene
         self._watched, self._scaler, self._infinite = optimizer, scaler, infinite
-        self._params, self._state = copied(optimizer), _state(optimizer)
-        before = {"scale_before": scene.scale_of(scaler), "rates_before": rates(optimizer)}
+        self._params, self._state = observing.copied(optimizer), _state(optimizer)
+        before = {"scale_before": scene.scale_of(scaler), "rates_before": observing.rates(optimizer)}
         self._facts = {"optimizer": scene.number(optimizer), **before, **_limits(scaler)}
         assert infinite.grad is not None
         overflowing = _hooked(infinite, infinite.grad)
@@ -199,7 +186,7 @@ class Overflow:
         if self._watched is optimizer and "changed" in self._facts:
             self.ended()
         elif self._watched is optimizer and "finite_at_step" not in self._facts:
-            finite = has_finite_gradients(optimizer)
+            finite = observing.has_finite_gradients(optimizer)
             swallowed = finite and self._infinite.grad is not None and not self._cleared
             self._facts |= {"finite_at_step": finite, "swallowed": swallowed, "location": self._scene.location()}
 
@@ -229,7 +216,7 @@ class Overflow:
             if scaler and reached.scaler:  # another one knows nothing of the overflow
                 self._facts["scale_after"] = scene.scale_of(reached.scaler)
             self.ended()
-        elif has_finite_gradients(watched):  # what is now computed comes in place of it
+        elif observing.has_finite_gradients(watched):  # what is now computed comes in place of it
             self._cleared = True
 
     def ended(self) -> None:
@@ -240,14 +227,14 @@ class Overflow:
         if "changed" not in self._facts:
             self._compare(optimizer)
         scale = self._scene.scale_of(self._scaler)
-        self._scene.tell("overflow", **{"scale_after": scale, "rates_after": rates(optimizer), **self._facts})
+        self._scene.tell("overflow", **{"scale_after": scale, "rates_after": observing.rates(optimizer), **self._facts})
 
     def _compare(self, optimizer: Optimizer) -> None:
         """Take down, after the step, what it changed: parameters, and moments and counters by their names."""
         now = _state(optimizer).items()
-        kept = {key for key, value in now if same(value, self._state.get(key, torch.zeros_like(value)))}
+        kept = {key for key, value in now if observing.same(value, self._state.get(key, torch.zeros_like(value)))}
         names = sorted({name for key, _ in now if key not in kept for name in key[1:]})
-        self._facts |= {"changed": changed(self._params), "state_changed": names}
+        self._facts |= {"changed": observing.changed(self._params), "state_changed": names}
 
 
 def _hooked(param: Tensor, grad: Tensor) -> Tensor:
@@ -290,7 +277,7 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     scene.observers += [Gradients(scene), Spoiled(scene)]
     scene.observers.append(Overflow(scene, **asked["overflow"]) if asked["overflow"] else Reference(scene))
     try:
-        returned = returned_by(lambda: named(asked["call"])[1](*asked["args"]))
+        returned = observing.returned_by(lambda: named(asked["call"])[1](*asked["args"]))
     except BaseException as error:
         hidden.ended_by(error)
         raise

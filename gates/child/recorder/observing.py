@@ -4,10 +4,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -60,8 +59,7 @@ class Outermost:
 SCALED_BY = "gates.scaled_by"
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(NamedTuple):
     """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it.
 
     The code multiplied the loss `by_hand` with a power of two, and with a `share` of 1; `again` is a scale it had.

@@ -19,7 +19,6 @@ from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, h
 MOST_NODES = 50_000
 MATMULS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Einsum")
 LAYERS = ("Conv", "MkldnnConv", "MkldnnLinear", "MkldnnRnn", "ScaledDotProduct", "SlowConv", "ThnnConv")
-PRODUCTS = MATMULS + LAYERS
 
 
 class Steps:
@@ -158,7 +157,7 @@ def read_graph(roots: Iterable[Tensor]) -> Reached:
         name = node.name()
         if hasattr(node, "variable"):
             params.append(node.variable)
-        elif name.startswith(PRODUCTS) and node._input_metadata:  # noqa: SLF001  # the one place that has the dtype
+        elif name.startswith(MATMULS + LAYERS) and node._input_metadata:  # noqa: SLF001  # the one place that has the dtype
             found[dtype_name(node._input_metadata[0].dtype)] += 1  # noqa: SLF001
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]

@@ -25,7 +25,6 @@ from ..asking import HERE, Place, Places
 
 DEEPEST = 200
 WIDEST = 256
-NOT_DATA = ("<genexpr>",)
 TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
 
 
@@ -83,7 +82,7 @@ class Feeding:
         code = called.f_code
         if code in self._feeders or code.co_name == "__next__":
             return True
-        return bool(code.co_flags & CO_GENERATOR) and code.co_name not in NOT_DATA
+        return bool(code.co_flags & CO_GENERATOR) and code.co_name != "<genexpr>"
 
     def _seen(self, frame: FrameType, event: str, returned: object) -> None:
         if event == "return" and returned is not None and self._places.shown(frame.f_code.co_filename):

@@ -9,7 +9,7 @@ from building import LIGHT, a_context, a_run, a_task, evidence, pytest_options, 
 
 from gates.check import EvidenceSet
 from gates.checks.base_tests import BaseTests, judge
-from gates.commands.preflight import follow_moved
+from gates.commands.run import follow_moved
 from gates.model import Finding, Level, Outcome, PolicyRevision
 from gates.task import loading as spec
 from gates.task.task import Task
