@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from hmac import digest
 from itertools import islice
@@ -297,26 +297,10 @@ def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _notes() -> Any:  # noqa: ANN401  # none where nobody wants them
-    return getattr(sys.modules.get("gates_noting"), "notes", None)
-
-
 def end_notes() -> None:
     """Note that this process, and all that it ran, has come to its end."""
-    if notes := _notes():
+    if notes := getattr(sys.modules.get("gates_noting"), "notes", None):
         notes.end()
-
-
-@contextmanager
-def unnoted() -> Iterator[None]:
-    """Let what we read ourselves be nothing that the project rests on."""
-    if notes := _notes():
-        notes.ours = True
-    try:
-        yield
-    finally:
-        if notes:
-            notes.ours = False
 
 
 def leave(code: int = 0) -> NoReturn:

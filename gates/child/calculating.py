@@ -69,7 +69,7 @@ class Target:
     def place(self, places: Places) -> Told | None:
         """Return the file, first and last line of the function, where it is the project's."""
         found = inspect.unwrap(getattr(self._found, "func", self._found))
-        with suppress(OSError, TypeError), asking.unnoted():
+        with suppress(OSError, TypeError):
             source, first = inspect.getsourcelines(found)
             if path := places.shown(inspect.getfile(found)):
                 return {"path": path, "line": max(first, 1), "last_line": max(first, 1) + len(source) - 1}

@@ -161,10 +161,10 @@ def read_entries(path: Path, secret: str, moved: Moved | None = None) -> tuple[l
             seal, _, text = line[:-1].partition(b" ")
             foreign += 1
             if hmac.compare_digest(seal, b"=" + hmac.digest(key, text, "sha256").hex().encode()):
-                with suppress(ValueError):
+                with suppress(ValueError, TypeError, AttributeError):
                     said = text.decode("utf-8", "backslashreplace")
                     told = decoded(said.replace(was, now) if moved else said)
-                    entries += ({intern(name): _clean(value) for name, value in each.items()} for each in told)
+                    entries += [{intern(name): _clean(value) for name, value in each.items()} for each in told]
                     foreign -= 1
     return entries, foreign
 

@@ -97,6 +97,7 @@ def test_step_that_leaves_with_exit_code_0_is_heard_and_sees_no_accelerator_and_
 
 def sealed(path: Path, *lines: str, secret: str = SECRET) -> Path:
     """A journal as the recorder would have sealed it."""
+    lines = tuple(f"[{line}]" for line in lines)
     seals = [hmac.digest(secret.encode(), line.encode(), "sha256").hex() for line in lines]
     path.write_text("".join(f"={seal} {line}\n" for seal, line in zip(seals, lines, strict=True)), encoding="utf-8")
     return path

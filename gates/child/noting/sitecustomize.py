@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{name}" for name in ("system", "exec", "forkpty", "posix_spawn"))}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
-# they read nothing of a project
 ANSWERS = {"uname", "hostname", "ldconfig", "gcc", "cc", "lscpu", "ps", "file", "which"}
 COPIES, LOADS = "code.__new__", "marshal.loads"  # copies of a function's code: each is counted by itself
 GENERATES = 0x2A0  # flags of generators and coroutines: a call that only makes one runs nothing
 WARMUP, FRESH = 52, -8  # where CPython 3.11 counts the runs of a code object, and what it holds before the first
 TOOL = 4
 IMPORTING = "<frozen importlib._bootstrap"
-SHOWING = ("traceback.py", "warnings.py")
 opened = open  # before a test puts another in its place
 
 
@@ -34,9 +32,8 @@ class Notes:
     """The notes of this process, and of each fork of it, in a file of its own."""
 
     def __init__(self, folder: str) -> None:
-        self._folder, self.ours = folder, False
+        self._folder, self._ran = folder, set[CodeType]()
         self._modules: list[tuple[str, CodeType]] = []
-        self._ran, self._shown = set[CodeType](), set[str]()
         spawned = any("multiprocessing" in word for word in sys.orig_argv)  # which starts them unheard
         self._begin("spawned" if spawned else "begun")
         if sys.version_info >= (3, 12):
@@ -72,23 +69,16 @@ class Notes:
             if isinstance(code, CodeType) and code.co_name == "<module>" and _is_own(code.co_filename):
                 self._modules.append((os.path.realpath(code.co_filename), code))
         elif event == "open":
-            self._open(os.fsdecode(args[0]) if isinstance(args[0], str | bytes) else "")
+            path = os.fsdecode(args[0]) if isinstance(args[0], str | bytes) else ""
+            if path.endswith(".py") and _is_own(path) and not _imports():
+                self._note("read", os.path.realpath(path))
         elif event == "object.__getattr__" and args[1] == "__code__":  # as a compiler does, to run what comes of it
             if not sys._getframe(1).f_code.co_filename.endswith(("/inspect.py", "/sitecustomize.py")):  # noqa: SLF001
                 self._ran.add(args[0].__code__)
         elif event in STARTS:
-            name = os.path.basename(str(args[0]).partition(" ")[0])  # noqa: PTH119
-            if event == "subprocess.Popen" and name.rstrip("0123456789.") == "python":  # that notes for itself
-                self._note("started", os.urandom(4).hex())
-            elif name not in ANSWERS:
-                self._note("doubt", f"it started {name:.200}")
+            self._note(*_of_start(event, os.path.basename(str(args[0]).partition(" ")[0])))  # noqa: PTH119
         elif event in NETWORK or (event == COPIES and _is_own(str(args[1]))) or (event == LOADS and not _imports()):
             self._note("doubt", event)
-
-    def _open(self, path: str) -> None:
-        if path.endswith(".py") and _is_own(path) and not (self.ours or _imports()):
-            path = os.path.realpath(path)
-            self._shown.add(path) if _shows() else self._note("read", path)
 
     def end(self) -> None:
         """Note which functions of each module did not run, and that this process came to its end."""
@@ -107,9 +97,6 @@ class Notes:
             idle[path] = idle.get(path, names) & names
         for path in _imported():  # a script, and what was imported before this
             idle.setdefault(path, set())
-        if (inspect := sys.modules.get("inspect")) and has_run(inspect.findsource.__code__):
-            for path in self._shown:  # what was shown is read again without opening it
-                self._note("read", path)
         for path, names in idle.items():
             self._note("idle", (path, *sorted(names)))
         self._note("end", "")
@@ -130,6 +117,13 @@ class Notes:
         if not has_run(made["ran"].__code__) or has_run(made["idle"].__code__):
             self._note("doubt", "this Python does not tell what ran")
         return has_run
+
+
+def _of_start(event: str, name: str) -> tuple[str, str]:
+    """Return what to note of a program: a Python notes for itself, and some read nothing of a project."""
+    if event == "subprocess.Popen" and name.rstrip("0123456789.") == "python":
+        return "started", os.urandom(4).hex()
+    return ("heard", "") if name in ANSWERS else ("doubt", f"it started {name:.200}")
 
 
 def _within(code: CodeType) -> list[CodeType]:
@@ -157,16 +151,6 @@ def _imports() -> bool:
     if frame is None or not frame.f_code.co_filename.startswith(IMPORTING):
         return frame is None
     return frame.f_back is not None and frame.f_back.f_code.co_name in {"get_code", "exec_module"}  # not `get_source`
-
-
-def _shows() -> bool:
-    """Return whether a file is opened to show a line of it in a message."""
-    frame = _asker()
-    while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
-        if frame.f_code.co_filename.endswith(SHOWING) or frame.f_code.co_name == "getframeinfo":
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _asker() -> FrameType | None:
