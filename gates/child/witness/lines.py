@@ -30,8 +30,6 @@ OTHERS = {GIT, "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscp
 SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
 
 
-TELLING = ("pytest_runtest_logreport", "pytest_report_teststatus", "pytest_json_runtest_stage")
-TELLERS = {"_pytest", "pytest_jsonreport", __name__.partition(".")[0]}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
 IN_GIT = f"{os.sep}.git{os.sep}"
 HEARD = {*STARTS, *NETWORK, "open", "exec"}
@@ -47,7 +45,6 @@ class Lines:
         self.folder: Path | None = Path(self.asked["folder"])
         self.context = self.data = ""
         self.coverage: Any = None
-        self.tells_alone = False
         self.tracer: object = None
         self.outside: set[str] = set()
         self.importing: set[str] = set()
@@ -99,13 +96,6 @@ class Lines:
         """Write down the lines that ran in the present context, as coverage tells them where it is left."""
         if lines := {path: sorted(numbers) for path, numbers in ran.items() if numbers}:
             append(self.data, dumps([_written(self.context), lines]).encode() + b"\n")
-
-    def look_around(self, config: pytest.Config) -> None:
-        """Look whether nobody hears of a report but pytest, its reports and we."""
-        hooks = [getattr(config.hook, name) for name in TELLING if hasattr(config.hook, name)]
-        heard = [getattr(each.function, "__module__", "") for hook in hooks for each in hook.get_hookimpls()]
-        modules = {str(name).partition(".")[0] for name in heard}
-        self.tells_alone = self.coverage is not None and modules <= TELLERS
 
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
@@ -224,25 +214,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Give what runs to the test."""
     before = _lines.switch(f"test:{item.nodeid}")
-    _lines.look_around(item.config)
     try:
         return (yield)
     finally:
         _lines.switch(before)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_logreport() -> Iterator[None]:
-    """Trace nothing while a report is told, which decides nothing any more: traced code takes twice its time."""
-    pause = _lines.tells_alone and gettrace() is _lines.tracer
-    if pause:
-        settrace(None)
-    try:
-        return (yield)
-    finally:
-        if pause:
-            settrace(_lines.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
-            _written("")  # at any call the tracer takes over again, and then sees this hook return
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
