@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 from gates import registry
 from gates.child.guardian import guarded_folder, stop_if_interrupted
 from gates.child.noting import Noted, noting
-from gates.code.units import Units, whole_of
+from gates.code.units import Units, lines_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
@@ -58,10 +58,11 @@ class Evidence(Model):
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a run left, at `at`, of the present state (`whole`), or one with another text of some Python files only.
+    """What a run left, at `at`, of the present state, or one with another text of some Python files only.
 
     `seen` is its lasting evidence, `raw` the folder of its raw files, `sources` the text of the files that its tests
-    could run, by their real paths, and `changed` of those that differ their functions then and now.
+    could run, by their real paths, and `changed` of those that differ their functions then and now. What is `whole`
+    is evidence of the present state, taken as it is.
     """
 
     seen: "EvidenceSet"
@@ -70,7 +71,7 @@ class Earlier:
     sources: Mapping[str, bytes]
     changed: Mapping[str, tuple[Units, Units]]
     noted: Mapping[str, Noted] = field(default_factory=dict)
-    whole: bool = False
+    whole: "Mapping[type[Evidence], Evidence]" = field(default_factory=dict)
 
     def holds(self, name: str, seen: Model, context: Context) -> bool:
         """Return whether what was seen rests on nothing that changed, and names no line that moved."""
@@ -84,10 +85,10 @@ class Earlier:
         return noted is not None
 
     def rewrote(self, path: str, line: int, context: Context) -> bool:
-        """Return whether the function around a line of a file, or all that is around its functions, is another now."""
+        """Return whether the body that a line of a file is in, or what is around all bodies, is another now."""
         pairs = (pair for file, pair in self.changed.items() if context.shown(Path(file)) == path)
         changed = [now.changed(before) for before, now in pairs]
-        return any(each is None or any(line in whole_of(function) for function in each) for each in changed)
+        return any(each is None or any(line in lines_of(function) for function in each) for each in changed)
 
 
 @dataclass

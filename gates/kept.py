@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
@@ -30,6 +30,7 @@ from gates.child.noting import Noted
 from gates.child.process import ProcessRun
 from gates.code.units import Units
 from gates.config import Context
+from gates.evidence.measurements import Measurements
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
@@ -44,6 +45,7 @@ from gates.task.task import Selection, Task
 STORE = Path(".gates", "kept")
 # what evidence rests on, the text of what tests can run, a line for each piece of evidence, and what processes noted
 STATE, SOURCES, PIECES, NOTED = "state.json", "sources.json", "pieces.txt", "noted.json"
+SOME = "~"  # before a kind of which only a part is kept
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
@@ -123,15 +125,15 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
             if changed.keys() <= sources.keys():
                 lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
                 parts = (line.partition(" ") for line in lines)
-                pieces = [kinds[kind].model_validate_json(text) for kind, _, text in parts]
+                pieces = [(name, kinds[name.strip(SOME)].model_validate_json(text)) for name, _, text in parts]
                 pairs = {path: (Units.of(sources[path]), Units.of(now)) for path, now in changed.items()}
-                seen = EvidenceSet({type(piece): piece for piece in pieces})
+                seen = EvidenceSet({type(piece): piece for _, piece in pieces})
+                whole = {type(piece): piece for name, piece in pieces if not (differs or name.startswith(SOME))}
                 if not differs:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
-                told = json.loads((folder / NOTED).read_text(encoding="utf-8"))
-                noted = {each: Noted.model_validate(notes) for each, notes in told.items()}
-                return Earlier(seen, folder / "raw", at, sources, pairs, noted, whole=not differs)
+                noted = TypeAdapter(dict[str, Noted]).validate_json((folder / NOTED).read_bytes())
+                return Earlier(seen, folder / "raw", at, sources, pairs, noted, whole)
     return None
 
 
@@ -143,6 +145,9 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
     if wrote or any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
         return
+    if (seen := evidence.get(Measurements)) and Measurements.__name__ not in kept:
+        certain = tuple(run for run in seen.runs if not _in_doubt(run))
+        kept[SOME + Measurements.__name__] = seen.model_copy(update={"runs": certain})
     with suppress(OSError):
         (root / STORE).mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=root / STORE, prefix=".new-"))

@@ -52,11 +52,6 @@ def lines_of(function: Function) -> range:
     return range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1)
 
 
-def whole_of(function: Function) -> range:
-    """Return all lines of a function, without its decorators."""
-    return range(function.lineno, (function.end_lineno or function.lineno) + 1)
-
-
 def _functions(node: ast.AST, owner: str = "") -> Iterator[tuple[Function, str]]:
     for inner in ast.iter_child_nodes(node):
         name = f"{owner}{getattr(inner, 'name', '')}"

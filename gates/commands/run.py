@@ -148,7 +148,7 @@ def _judged(
         earlier = None
         if state and installed and not request.fresh and (root / kept.STORE).is_dir():
             earlier = kept.find(root, state, installed.result(), folder)
-        taken = earlier.seen.present if earlier and earlier.whole else {}
+        taken = earlier.whole if earlier else {}
         evidence = EvidenceSet({**taken}, earlier=earlier)
         of_its_sources(root)
         with _shown(say, pipeline.discover(), before, quiet=request.quiet) as progress:

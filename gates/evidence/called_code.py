@@ -166,7 +166,7 @@ class CalledCode(Evidence):
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
 
         earlier, files = seen.earlier, [each for functions, _ in code.values() for each in functions.items()]
-        own = ((file.path, function.lineno) for file, functions in files for function in functions)
+        own = ((file.path, function.body[0].lineno) for file, functions in files for function in functions)
         same = earlier and not any(earlier.rewrote(*each, context) for each in own)
         make = partial(cls._tried, asked, code, task, context)
         return seen.taken_or(cls.__name__, seen.before(cls) if same else None, make, context)

@@ -29,7 +29,6 @@ POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_
 SLACK_S = 0.001
 CHUNK, LONGEST = 1 << 16, 1 << 20
 ENDED_S, GONE_S = 30.0, 30.0  # from the end of what an arm says to its own, to that of what started it
-LINGER_S = 0.5  # for what starts arms, once one of them has failed
 Told = dict[str, Any]
 
 
@@ -128,7 +127,7 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end(0.0 if self._commands else LINGER_S)
+        self.end(0.0 if self._commands else 0.5)  # what starts arms ends by itself once they have
 
     def end(self, patience_s: float = 0.0) -> None:
         """End all processes; what has nothing left to do may take a moment."""

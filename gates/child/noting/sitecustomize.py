@@ -163,8 +163,8 @@ def _asker() -> FrameType | None:
 
 LIBRARY = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-folder = os.environ.get("GATES_NOTED")
-notes = Notes(folder) if folder and sys.version_info >= (3, 11) and sys.implementation.name == "cpython" else None
+tells = sys.version_info >= (3, 11) and sys.implementation.name == "cpython"
+notes = Notes(os.environ["GATES_NOTED"]) if tells and "GATES_NOTED" in os.environ else None
 if __name__ == "sitecustomize":
     own = sys.modules["gates_noting"] = sys.modules.pop(__name__)
     if HERE in sys.path:
