@@ -111,7 +111,7 @@ class Teller:
         """Write a line as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
         if getpid() != self._owner:
             return
-        with suppress(FileNotFoundError):  # the project removed it: then nothing was heard
+        with suppress(OSError):  # the project removed it, or opens no more files: then nothing was heard
             text = dumps(events, default=repr, skipkeys=True).encode()
             append(self._path, b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n")
 
