@@ -140,12 +140,12 @@ class EvidenceSet:
 
         The `copy` is the one in which it is made, if others are made there, too.
         """
-        as_it_was = self.earlier and (self.earlier.whole or not self._wrote(context.root, copy, context=context))
-        if self.earlier and as_it_was and before is not None and self.earlier.holds(name, before, context):
-            self.noted[name] = self.earlier.noted[name]
+        own = self.earlier if before and self.earlier and self.earlier.holds(name, before, context) else None
+        if own and before and (own.whole or not self._wrote(context.root, copy, context=context)):
+            self.noted[name] = own.noted[name]
             for raw in self.noted[name].raw:
                 (context.evidence / raw).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self.earlier.raw / raw, context.evidence / raw)
+                shutil.copy2(own.raw / raw, context.evidence / raw)
             return before
         there = {*context.evidence.rglob("*")}
         with guarded_folder() as folder, noting(folder) as notes:
