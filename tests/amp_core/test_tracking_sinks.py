@@ -190,7 +190,7 @@ def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
     (path,) = root.glob("wandb/offline-run-*/run-*.wandb")
     history: dict[int, dict[str, float]] = {}
     for blob in records_of(path.read_bytes()):
-        record = wandb_internal_pb2.Record()  # type: ignore[attr-defined]  # made at run time
+        record = wandb_internal_pb2.Record()
         record.ParseFromString(blob)
         if record.WhichOneof("record_type") == "history":
             items = {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
