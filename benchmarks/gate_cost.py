@@ -1,0 +1,182 @@
+"""Time what the gate adds: to one test, to the suite of a real package, after an edit, where nothing changed.
+
+`python -m benchmarks.gate_cost` downloads the sources of a package, times each run beside its peer in turn, and writes
+benchmarks/results/gate_cost.md; 1 if an interval lies wholly above its bar. It needs a package index. The package's
+tests must run in this interpreter.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from amp_core.benchmark.interval import Interval, around_median, difference, ratio  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results" / "gate_cost.md"
+RELEASE, NEEDS, SOURCES, EDITED = "marshmallow==4.4.0", "simplejson", "src/marshmallow", "src/marshmallow/utils.py"
+FUNCTION = "def timestamp(\n    value: dt.datetime,\n) -> float:\n"
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+GATES = (sys.executable, "-m", "gates", "run", "T1", "-q")
+TASK = """\
+id: T1
+title: what a run costs
+implementation: [{source}]
+tests: [tests]
+criteria:
+  - id: AC1
+    text: Work as its tests say
+    code: [{{symbol: "{symbol}"}}]
+    tests: [{tests}]
+"""
+ONE = {
+    "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\n",
+    "double.py": "def double(x):\n    return 2 * x\n",
+    "tests/test_double.py": "from double import double\n\n\ndef test_double():\n    assert double(2) == 4\n",
+    "tasks/T1.yaml": TASK.format(source="double.py", symbol="double:double", tests="tests/test_double.py"),
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process took with its children, in seconds."""
+
+    wall: float
+    cpu: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print and write; return 1 if a bar is missed beyond doubt."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=6, help="six are the fewest that have an interval")
+    rounds = parser.parse_args(argv).rounds
+    with tempfile.TemporaryDirectory(prefix="gate-cost-") as name:
+        rows = [*_of_one_test(Path(name) / "one", rounds), *_of_a_package(Path(name), rounds)]
+    lines = ["| What | Peer | Bar | Seen |", "|---|---|---|---|"]
+    lines += [f"| {what} | {peer} | {bar} | {seen:.2f} |" for what, peer, bar, _, seen in rows]
+    print("\n".join(lines))
+    RESULTS.write_text("\n".join([*_head(rounds), *lines, ""]), encoding="utf-8")
+    return int(any(seen.low > limit for *_, limit, seen in rows))
+
+
+Row = tuple[str, str, str, float, Interval]
+
+
+def _of_one_test(root: Path, rounds: int) -> list[Row]:
+    _project(root, ONE)
+    bare, gated, wrong = [], [], []
+    misspelt = ONE["tasks/T1.yaml"].replace("[double.py]", "[doubel.py]")
+    for index in range(rounds + 1):
+        one = (_timed([*PYTEST, "tests"], root, 0), _timed([*GATES, "--fresh"], root, 0))
+        (root / "tasks/T1.yaml").write_text(misspelt, encoding="utf-8")
+        refused = _timed(GATES, root, 2)
+        (root / "tasks/T1.yaml").write_text(ONE["tasks/T1.yaml"], encoding="utf-8")
+        if index:  # the first one warms up
+            bare.append(one[0].wall)
+            gated.append(one[1].wall)
+            wrong.append(refused.wall)
+    return [
+        ("one test, one criterion, `--fresh`, wall", f"`pytest`, {around_median(bare):.2f} s", "+1.5 s", 1.5,
+         difference(gated, bare)),
+        ("a path misspelt: exit code 2, wall", "", "1 s", 1.0, around_median(wrong)),
+    ]  # fmt: skip
+
+
+def _of_a_package(folder: Path, rounds: int) -> list[Row]:
+    root, edited = _package(folder), ""
+    covered, by_test, executed, same, again, own = [], [], [], [], [], []
+    for index in range(rounds + 1):
+        arms = (
+            _timed([*PYTEST, f"--cov={SOURCES}", "--cov-report="], root, 0),
+            _timed([*PYTEST, f"--cov={SOURCES}", "--cov-report=", "--cov-context=test"], root, 0),
+            _timed([*GATES, "--fresh", "--gate", "execution"], root, 3),
+        )
+        (root / ".coverage").unlink()
+        _timed(GATES, root, 0)
+        nothing = _timed(GATES, root, 0)
+        text = (root / EDITED).read_text(encoding="utf-8").replace(FUNCTION + edited, FUNCTION)
+        edited = f"    _ = {index}\n"
+        (root / EDITED).write_text(text.replace(FUNCTION, FUNCTION + edited), encoding="utf-8")
+        after = _timed(GATES, root, 0)
+        report = json.loads((root / "reports/T1/evidence/pytest/report.json").read_text(encoding="utf-8"))
+        tests = {test["nodeid"].partition("[")[0] for test in report["tests"]}  # some have the time in their names
+        alone = _timed([*PYTEST, *sorted(tests)], root, 0)
+        if index:
+            for values, value in zip((covered, by_test, executed), arms, strict=True):
+                values.append(value.cpu)
+            same.append(nothing.wall)
+            again.append(after.wall)
+            own.append(alone.wall)
+    suite = f"`pytest --cov`, {around_median(covered):.2f} s"
+    return [
+        (f"{RELEASE}: `--gate execution --fresh`, with coverage by test, CPU", suite, "1.3", 1.3,
+         ratio(executed, covered)),
+        ("`pytest --cov --cov-context=test`, CPU", suite, "", float("inf"), ratio(by_test, covered)),
+        ("nothing changed, wall", "", "1.5 s", 1.5, around_median(same)),
+        (f"one function changed: {len(report['tests'])} tests and its mutants, wall",
+         f"`pytest` of these tests, {around_median(own):.2f} s", "+2 s", 2.0, difference(again, own)),
+    ]  # fmt: skip
+
+
+def _package(folder: Path) -> Path:
+    for words in (("download", "--no-deps", "--no-binary", ":all:", RELEASE), ("install", "--target", "needs", NEEDS)):
+        subprocess.run([sys.executable, "-m", "pip", "-q", *words], cwd=folder, check=True)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    root = folder / re.sub(r"\.tar\.gz$", "", archive.name)
+    assert FUNCTION in (root / EDITED).read_text(encoding="utf-8")
+    task = TASK.format(source=SOURCES, symbol="marshmallow.utils:timestamp", tests="tests/test_serialization.py")
+    settings = f"[pytest]\npythonpath = src {folder / 'needs'}\nnorecursedirs = mypy_test_cases\n"
+    return _project(root, {"tasks/T1.yaml": task, "pytest.ini": settings, ".gitignore": "reports/\n.gates/\n"})
+
+
+def _project(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "start")):
+        subprocess.run(["git", *who, *words], cwd=root, check=True)  # noqa: S607  # the git that the user has
+    return root
+
+
+def _timed(argv: Sequence[str], root: Path, code: int) -> Cost:
+    """Return what a command took, which must end with a code."""
+    env = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTHONDONTWRITEBYTECODE"}}
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
+    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != code:
+        raise SystemExit(f"{' '.join(argv)} ended with {done.returncode}, not {code}:\n{done.stdout}{done.stderr}")
+    return Cost(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def _head(rounds: int) -> list[str]:
+    begun = time.process_time()
+    sum(i * i for i in range(20_000_000))
+    speed = time.process_time() - begun
+    return [
+        "# What a run of the gate costs",
+        "",
+        f"`python -m benchmarks.gate_cost --rounds {rounds}` on {platform.machine()}, {os.cpu_count()} CPUs,",
+        f"Python {platform.python_version()}, where the sum of 20 million squares takes {speed:.1f} s. Each run and",
+        "its peer in turn; medians with sign-test intervals at 95 %.",
+        "",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
