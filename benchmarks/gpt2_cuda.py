@@ -30,7 +30,7 @@ from benchmarks.overflows import Overflows, take_overflowing_steps
 from benchmarks.wider.scaling import peak_or_none
 
 GPT2 = Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768, tied=True), batch_size=32)
-TINY = Workload(GPTConfig(vocab_size=64, context=16, layers=2, heads=2, width=32, tied=True), batch_size=4)
+TINY = Workload(GPTConfig(vocab_size=64, context=16, layers=1, heads=2, width=32, tied=True), batch_size=4)
 ARMS = ("fp32", "tf32", *(name + end for name in HALF for end in ("", LEAN)))
 SPEED_BARS = {"tf32": 1.7, "fp32": 6.0}  # how many times faster a 16-bit arm is
 MEMORY_BAR = 0.60  # below the peak of plain fp32, for the lean arms

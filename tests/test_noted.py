@@ -94,6 +94,18 @@ def test_where_it_may_rest_on_more_it_rests_on_it(tmp_path: Path, more: str) -> 
     assert rests(noted(root, sys.executable, "main.py"), root, "return 2" if "some" not in more else "yield 3", "pass")
 
 
+@pytest.mark.parametrize(("folder", "known"), [("f'wandb-{os.getpid()}-1'", True), ("'wandb-1-1'", False)])
+def test_a_tracker_may_talk_to_the_service_that_it_started(tmp_path: Path, folder: str, known: bool) -> None:
+    talk = f"""
+import socket
+path = "./" + {folder}
+one, two = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+one.bind(path), one.listen(), two.connect(path)
+"""
+    root = written(tmp_path / "p", {"mod.py": MODULE, "main.py": START + talk})
+    assert (noted(root, sys.executable, "main.py").doubt == "") is known
+
+
 @pytest.mark.parametrize("argv", [("sh", "-c", f"{sys.executable} main.py"), (sys.executable, "-I", "main.py")])
 def test_what_notes_nothing_may_rest_on_anything(tmp_path: Path, argv: tuple[str, ...]) -> None:
     root = written(tmp_path / "p", {"mod.py": MODULE, "main.py": ""})

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from amp_core.arguments import WRONG_USAGE, OneLineParser, plain_warnings
+from amp_core.benchmark.timing import threads
 from amp_core.checkpoint import CheckpointError
 from amp_core.device import inspect, pick
 from amp_core.precision import resolve
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return _say(error, WRONG_USAGE)
     try:
-        with plain_warnings(), _bar(config.steps, shown=not arguments.quiet) as show:
+        # the model is tiny: more threads than one would wait for each other
+        with plain_warnings(), threads(1), _bar(config.steps, shown=not arguments.quiet) as show:
             result = train(
                 config,
                 checkpoints=arguments.checkpoints,

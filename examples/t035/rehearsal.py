@@ -1,9 +1,11 @@
 """A few training steps on the CPU, to be watched from outside while they run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
+from amp_core.benchmark.timing import threads
 from amp_core.model import GPT
 from amp_core.precision import precision_for
 from amp_core.step import StepResult
@@ -11,16 +13,19 @@ from amp_core.tracking import MemorySink, StepRecord, Tracker, WandbSink
 from examples.t035.trainer import TrainConfig, build_model, build_step, train
 
 
-def rehearse(precision: str = "fp16", steps: int = 6, accumulate: int = 2) -> tuple[StepRecord, ...]:
+def rehearse(precision: str = "fp16", steps: int = 5, accumulate: int = 2) -> tuple[StepRecord, ...]:
     """Train the smoke model for a few steps; return what is known of each step.
 
-    With a loss scale to log, as in fp16, they are logged to Weights & Biases offline.
+    With a loss scale to log, as in fp16, they are logged to Weights & Biases offline. That is a run as any other, with
+    its service and its file: of a disabled one nothing would show that it logs.
 
     Raises:
         ValueError: as `TrainConfig` and `resolve` do, for what does not exist.
     """
-    config = TrainConfig(precision=precision, device="cpu", steps=steps, accumulate=accumulate, log_every=1)
-    return tuple(train(config, [WandbSink("amp_core rehearsal")] if precision == "fp16" else []).history)
+    small = TrainConfig(device="cpu", batch_size=4, train_sequences=64, val_sequences=8, log_every=1)
+    config = replace(small, precision=precision, steps=steps, accumulate=accumulate)
+    with threads(1):  # the model is tiny: more would wait for each other, on a busy machine for most of the time
+        return tuple(train(config, [WandbSink("amp_core rehearsal")] if precision == "fp16" else []).history)
 
 
 def rehearse_seed(seed: int) -> str:

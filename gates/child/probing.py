@@ -22,7 +22,7 @@ from gates.project.files import import_roots
 from gates.task.task import Task
 from gates.words import printable
 
-UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "1", "WANDB_ERROR_REPORTING": "0", "WANDB_DISABLE_GIT": "1"}
 MOST = 256 * 1024 * 1024
 SHARE = 0.8  # of the time limit, after which a program begins nothing new
 Entry = dict[str, object]

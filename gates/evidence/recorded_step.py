@@ -188,8 +188,7 @@ class Recording(Probes[TrainingStep, StepRecording]):
         steps_through_scaler = any(event.word == "step" and event.enabled for event in plain.events)
         guarded = scaled or steps_through_scaler or Need.OVERFLOW in part.needs
         if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
-            at = {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled}
-            overflow = run(f"{name}-overflow", at)
+            overflow = run(f"{name}-overflow", {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled})
         orders = runtime_orders(rules_of(probe.context))
         return StepRecording(name=part.name, plain=plain, overflow=overflow, orders=orders)
 

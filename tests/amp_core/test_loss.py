@@ -45,7 +45,8 @@ def gradients(head: Any, dtype: torch.dtype, *, scale: float = 1.0, spread: floa
 
 def test_the_gradients_are_those_of_finite_differences() -> None:
     hidden, weight, targets = leaves(torch.float64)
-    assert torch.autograd.gradcheck(lambda hidden, weight: chunked(hidden, weight, targets), (hidden, weight))
+    few = hidden[..., :6].detach().requires_grad_(), weight[:, :6].detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda hidden, weight: chunked(hidden, weight, targets), few)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{name}" for name in ("system", "exec", "forkpty", "posix_spawn"))}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
-ANSWERS = {"uname", "hostname", "ldconfig", "gcc", "cc", "lscpu", "ps", "file", "which"}
+ANSWERS = {"uname", "hostname", "ldconfig", "gcc", "cc", "lscpu", "ps", "file", "which", "wandb-core"}
 COPIES, LOADS = "code.__new__", "marshal.loads"  # copies of a function's code: each is counted by itself
 GENERATES = 0x2A0  # flags of generators and coroutines: a call that only makes one runs nothing
 WARMUP, FRESH = 52, -8  # where CPython 3.11 counts the runs of a code object, and what it holds before the first
@@ -77,7 +77,7 @@ class Notes:
                 self._ran.add(args[0].__code__)
         elif event in STARTS:
             self._note(*_of_start(event, os.path.basename(str(args[0]).partition(" ")[0])))  # noqa: PTH119
-        elif event in NETWORK or (event == COPIES and _is_own(str(args[1]))) or (event == LOADS and not _imports()):
+        elif _is_dubious(event, args):
             self._note("doubt", event)
 
     def end(self) -> None:
@@ -93,8 +93,7 @@ class Notes:
                 ran[code.co_qualname] = ran.get(code.co_qualname, False) or has_run(code)
                 if code.co_name == "__del__":
                     self._note("doubt", "an object may be deleted after the end")
-            names = {name for name, so in ran.items() if not so}
-            idle[path] = idle.get(path, names) & names
+            idle[path] = idle.get(path, {*ran}) & {name for name, so in ran.items() if not so}
         for path in _imported():  # a script, and what was imported before this
             idle.setdefault(path, set())
         for path, names in idle.items():
@@ -126,6 +125,13 @@ def _of_start(event: str, name: str) -> tuple[str, str]:
     return ("heard", "") if name in ANSWERS else ("doubt", f"it started {name:.200}")
 
 
+def _is_dubious(event: str, args: tuple[Any, ...]) -> bool:
+    """Return whether an event brings what nobody follows: W&B's service, which a process starts, only takes records."""
+    if event in NETWORK:
+        return f"/wandb-{os.getpid()}-" not in str(args[-1])
+    return (event == COPIES and _is_own(str(args[1]))) or (event == LOADS and not _imports())
+
+
 def _within(code: CodeType) -> list[CodeType]:
     """Return the code of all functions and classes in some code."""
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
@@ -147,18 +153,12 @@ def _is_own(path: str) -> bool:
 
 def _imports() -> bool:
     """Return whether a file is opened, or its code loaded, to import or to run it."""
-    frame = _asker()
-    if frame is None or not frame.f_code.co_filename.startswith(IMPORTING):
-        return frame is None
-    return frame.f_back is not None and frame.f_back.f_code.co_name in {"get_code", "exec_module"}  # not `get_source`
-
-
-def _asker() -> FrameType | None:
-    """Return what raised an event; nothing where the interpreter did."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    return frame
+    if frame is None or not frame.f_code.co_filename.startswith(IMPORTING):
+        return frame is None  # then the interpreter did it
+    return frame.f_back is not None and frame.f_back.f_code.co_name in {"get_code", "exec_module"}  # not `get_source`
 
 
 LIBRARY = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120

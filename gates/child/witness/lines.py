@@ -67,15 +67,13 @@ class Lines:
 
         paths, self.data = self.asked["paths"], f"{self.folder}{os.sep}data{self.suffix}"
         append(self.data, b"", os.O_CREAT)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
             warnings.simplefilter("ignore")
             measuring: Any = coverage.Coverage(data_file=None, config_file=False, include=paths, messages=False)
             measuring.get_data().add_lines = self._write
-            os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
-            try:
-                measuring.start()
-            finally:
-                os.environ.pop("COVERAGE_CORE")  # there was none: the gate gives no process of its own any
+            patch.setenv("COVERAGE_CORE", "ctrace")  # the core of Python 3.14 does not tell tests apart
+            patch.setattr("coverage.collector.short_stack", str, raising=False)  # which reads the sources of all pytest
+            measuring.start()
         self.coverage, self.tracer = measuring, gettrace()
         sys.addaudithook(self._hear)
 

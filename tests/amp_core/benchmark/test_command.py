@@ -21,11 +21,17 @@ TRAINED = ("fp32", "bf16", "fp16")
 METRICS = {"step_time_s": "s", "step_cpu_time_s": "s", "samples_per_s": "1/s", "tokens_per_s": "1/s"}
 
 
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command time a tiny model in short segments."""
+    monkeypatch.setattr(setup, "workload_for", lambda _: SMALL)
+    monkeypatch.setattr(setup.Setup, "segment_s", 0.003)
+
+
 @pytest.mark.criterion("T035/AC5")
 def test_a_smoke_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Of every part, but of the quality only what becomes of it: another test trains for it."""
     learned = Learned(0.5, 1.5, 0.06, 0.6, applied_steps=30, skipped_steps=0, loss_scale=1.0)
-    monkeypatch.setattr(setup, "workload_for", lambda _: SMALL)
+    quick(monkeypatch)
     monkeypatch.setattr(quality, "train_arms", lambda _, arms, seeds: {arm: [learned] * seeds for arm in arms})
     assert command.main(["--smoke", "--device", "cpu", "--out", str(tmp_path / "s.json")]) == 0
     out, err = capsys.readouterr()
@@ -74,7 +80,7 @@ def check_memory(metrics: Any, settings: Any) -> None:
 @pytest.mark.criterion("T035/AC6")
 def test_the_quality_of_a_smoke_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two seeds: the measurement that the criterion names trains six."""
-    monkeypatch.setattr(Plan, "smoke", lambda: Plan(seeds=2, train_steps=30))
+    monkeypatch.setattr(Plan, "smoke", lambda: Plan(seeds=2, train_steps=20))
     line = ["--smoke", "--device", "cpu", "--parts", "quality", "--out", str(tmp_path / "s.json")]
     assert command.main(line) == 0
     samples = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
@@ -87,14 +93,14 @@ def test_the_quality_of_a_smoke_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert int(settings["quality_val_tokens"]) > 2000
     applied, skipped = (metrics[name]["arms"] for name in ("applied_steps", "skipped_steps"))
     for arm in TRAINED:
-        assert [sum(pair) for pair in zip(applied[arm], skipped[arm], strict=True)] == [30.0] * 2
+        assert [sum(pair) for pair in zip(applied[arm], skipped[arm], strict=True)] == [20.0] * 2
     scales = metrics["final_loss_scale"]["arms"]
     assert (set(scales["fp32"]), set(scales["bf16"])) == ({1.0}, {1.0})
     assert all(scale > 1.0 for scale in scales["fp16"])
 
 
 def test_parts_and_precisions_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "workload_for", lambda _: SMALL)
+    quick(monkeypatch)
     chosen = ["--parts", "steps", "--precisions", "fp16,fp32", "--smoke"]
     assert command.main(["--device", "cpu", "--out", str(tmp_path / "s.json"), *chosen]) == 0
     metrics = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["metrics"]
