@@ -26,6 +26,7 @@ KEPT = 300  # characters of a message
 NEUTRAL = ("-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o")
 # of plugins, which a warm process has loaded before pytest could rewrite their assertions
 UNTOLD = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+LOADED = ("faulthandler", "pdb", "readline", "tomllib")  # by pytest, each time that it starts
 
 
 class Recorder:
@@ -114,7 +115,7 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
     left = own | {"conftest", "coverage"}  # which the test run needs alone
     before = list(sys.path)
     gc.disable()  # what is imported stays
-    for name in packages:
+    for name in (*LOADED, *packages):
         if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
