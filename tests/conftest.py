@@ -4,6 +4,7 @@ No property is one of time: a busy machine may take its time to make an example.
 """
 
 import compileall
+import gc
 import os
 import signal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # several tests run at a time: more threads each would only wait
+gc.set_threshold(100_000, 50, 100)  # thousands of collected tests are no garbage, nor is what a look for it walks
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
@@ -45,6 +47,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordered += [*begin, *others[:rest]]
         del others[:rest]
     items[:] = [*ordered, *others]
+
+
+def pytest_collection_finish() -> None:
+    """Look for no garbage among what was collected: a search would walk it again and again, a fork copy it."""
+    gc.freeze()
 
 
 def _shares(item: pytest.Function) -> bool:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from building import PATIENCE_S, ROOT, a_process, a_task, clean, evidence
-from recording import read_journal
+from recording import SECRET, read_journal
 
 from gates.checks.training_steps.judge import CHECK
+from gates.child.asking import Teller
+from gates.child.probing import read_entries
 from gates.evidence.recorded_orders import runtime_orders
 from gates.evidence.recorded_step import Recorded, Recording, StepRecording
 from gates.model import Finding, Outcome
@@ -147,6 +149,13 @@ def test_recorder_needs_nothing_but_torch_and_pytest() -> None:
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
     assert imported <= sys.stdlib_module_names | {"torch", "pytest"}
+
+
+def test_a_journal_holds_thousands_of_events(tmp_path: Path) -> None:
+    tell = Teller(str(tmp_path / "journal"), SECRET)
+    for _ in range(6000):
+        tell.note({"word": "step"})
+    assert read_entries(tmp_path / "journal", SECRET) == ([{"word": "step"}] * 6000, 0)
 
 
 def test_rules_that_are_judged_at_run_time_lose_no_order_there() -> None:

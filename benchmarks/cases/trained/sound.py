@@ -346,8 +346,8 @@ def taken_up_again() -> None:
         _scaled(net(), gradient_scaler())
 
 
-def of_more_steps_than_a_journal_holds() -> None:
-    _scaled(net(), gradient_scaler(), 600)
+def of_many_steps() -> None:
+    _scaled(net(), gradient_scaler(), 60)
 
 
 def given_after_clearing() -> None:

@@ -71,7 +71,7 @@ class HostReads:
         for kind in ("Event", "Stream"):
             self._count_calls(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
         self._count_calls(Tensor, "to", "to", _leaves_device)
-        self._count_calls(Tensor, "__getitem__", "mask", _is_mask)
+        self._count_calls(Tensor, "__getitem__", "mask", lambda _, i: isinstance(i, Tensor) and i.dtype is torch.bool)
 
     def hear_cuda(self) -> None:
         """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
@@ -117,11 +117,6 @@ class HostReads:
         by = str(frame.f_globals.get("__name__", "")) if frame else ""
         device = tensor.device.type if isinstance(tensor, Tensor) else ""
         self._count[Read(call, self._places.of(frame), by, device)] += 1
-
-
-def _is_mask(_tensor: Tensor, key: object) -> bool:
-    """Return whether an index is a mask: how much it chooses must be known."""
-    return isinstance(key, Tensor) and key.dtype is torch.bool
 
 
 def _leaves_device(tensor: Tensor, *args: object, **kwargs: object) -> bool:

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,11 +22,10 @@ from .keeping import lines_in
 from .values import hearing
 
 Told = dict[str, Any]
-PAGE = 4096
-KEPT = 300  # characters of a message
 NEUTRAL = ("-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o")
 # of plugins, which a warm process has loaded before pytest could rewrite their assertions
 UNTOLD = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+distributions = metadata.distributions
 
 
 class Recorder:
@@ -45,6 +45,7 @@ class Recorder:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> Iterator[None]:
         """Start no other processes and measure no coverage, where the project has switched such a plugin on."""
+        metadata.distributions = distributions  # the project looks for itself
         if early_config.pluginmanager.hasplugin("xdist"):
             args.append("-n0")
         if early_config.pluginmanager.hasplugin("pytest_cov"):
@@ -103,7 +104,7 @@ def main(told: Told) -> int:
 
 
 def _last_line(report: pytest.CollectReport | pytest.TestReport) -> str:
-    return report.longreprtext.strip().rpartition("\n")[2].strip()[:KEPT]
+    return report.longreprtext.strip().rpartition("\n")[2].strip()[:300]
 
 
 def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
@@ -114,11 +115,13 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
     left = own | {"conftest", "coverage"}  # which the test run needs alone
     before = list(sys.path)
     gc.disable()  # what is imported stays
-    for name in packages:
+    for name in ("faulthandler", "pdb", "readline", "tomllib", *packages):  # of these pytest loads four as it starts
         if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     sys.path[:] = before
+    plugins = [each for each in distributions() if "pytest11" in {one.group for one in each.entry_points}]
+    metadata.distributions = lambda: iter(plugins)  # type: ignore[assignment]  # pytest looks for nothing else
     gc.freeze()  # no fork needs to look at what was there before it
     gc.enable()
     return not own & set(sys.modules) and threading.active_count() == 1
@@ -179,7 +182,7 @@ def _spawn(told: Told, log: Path) -> int:
 
 def _resident(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * 4096  # bytes of a page
     except (OSError, ValueError, IndexError):
         return 0
 
