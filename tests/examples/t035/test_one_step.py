@@ -1,5 +1,7 @@
 """A step by itself: it trains as the benchmark's worker does, and says so where its loss is worth nothing."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -13,10 +15,11 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize("arm", ["fp32", "bf16", "bf16_by_hand"])
 def test_step_trains_as_the_benchmark_does(arm: str) -> None:
-    workload = workload_for(CPU)
+    whole = workload_for(CPU)
+    workload = replace(whole, model=replace(whole.model, width=64))
     worker = workload.worker(arm, CPU, workload.batches(CPU))
     worker.run(3)
-    step = make_step(arm, "cpu")
+    step = make_step(arm, "cpu", width=64)
     losses = [step() for _ in range(3)]
     assert torch.equal(torch.stack(losses), torch.stack(worker.losses))
     assert losses[2] < losses[0]
