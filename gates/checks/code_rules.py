@@ -40,8 +40,7 @@ def _entry(about: About, name: str, seen: SourceTree) -> Iterator[Finding]:
             yield own.unknown(f"{rule.rule} is not decided: {site.message}", fix, actual="not checked")
         else:
             yield _broken(own, rule, site)
-    for text in seen.unparsed:
-        yield _unknown(about, f"Not checked: {text}", subject=text)
+    yield from (_unknown(about, f"Not checked: {text}", subject=text) for text in seen.unparsed)
     if not bad and not untried and not seen.unparsed:
         kept = sum(len(rule.sites) for rule in applied)
         message = f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "

@@ -155,10 +155,9 @@ def kill_all(token: str) -> None:
 
 
 def _carries(process: "psutil.Process", token: str) -> bool:
-    try:
+    with suppress(Exception):  # it is gone, or somebody else's: psutil has many words for that
         return token in process.environ().get(MARK, "") and process.status() != "zombie"
-    except Exception:  # noqa: BLE001  # it is gone, or somebody else's: psutil has many words for that
-        return False
+    return False
 
 
 @contextmanager

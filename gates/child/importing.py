@@ -2,10 +2,7 @@
 
 import contextlib
 import gc
-import importlib
-import importlib.metadata
 import json
-import platform
 import signal
 import sys
 import time
@@ -80,6 +77,9 @@ PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypot
 
 def about() -> None:
     """Tell what this interpreter has: versions of what the gates use, and the devices that torch sees."""
+    import importlib.metadata
+    import platform
+
     versions = {}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

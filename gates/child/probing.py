@@ -195,10 +195,9 @@ class Crash(NamedTuple):
 
 def written(path: Path) -> str:
     """Return the end of what a process wrote into a file."""
-    try:
+    with suppress(OSError):
         return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
-    except OSError:
-        return ""
+    return ""
 
 
 def crash_of(text: str, context: Context) -> Crash | None:

@@ -235,8 +235,7 @@ def imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
             short = alias.asname or alias.name.split(".")[0]
             yield short, alias.name if alias.asname else short
     elif isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
+        yield from ((alias.asname or alias.name, f"{origin(node, package)}.{alias.name}") for alias in node.names)
 
 
 def origin(node: ast.ImportFrom, package: str) -> str:

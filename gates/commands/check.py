@@ -127,8 +127,7 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
     yield from left[:SHOWN]
     if len(left) > SHOWN:
         yield f"{len(left) - SHOWN} more functions are not decided"
-    for problem in _unread(found):
-        yield f"{problem} (not checked)"
+    yield from (f"{problem} (not checked)" for problem in _unread(found))
     stopping = sum(rule.form.severity in GRAVE for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
     rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""

@@ -272,8 +272,7 @@ def _row(row: Row) -> Iterator[str]:
     yield f"  {row.id:<6} {row.level.value:<9} {row.text}"
     for code in row.code:
         yield f"    code     {code.location or '-'!s:<44} {code.name}{f': {code.detail}' if code.detail else ''}"
-    for test in row.tests[:LISTED]:
-        yield f"    test     {test.location!s:<44} {test.id.partition('::')[2]}"
+    yield from (f"    test     {test.location!s:<44} {test.id.partition('::')[2]}" for test in row.tests[:LISTED])
     if len(row.tests) > LISTED:
         yield f"    test     ... and {len(row.tests) - LISTED} more (--format markdown or json has all)"
     yield from (f"    {other.kind:<8} {other.name}" for other in row.others)

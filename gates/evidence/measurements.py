@@ -198,11 +198,10 @@ def _meaning(path: Path) -> str:
 @lru_cache(maxsize=8)
 def installed(python: str) -> str:
     """Return the digest of an interpreter's version and packages; empty where it does not tell them."""
-    try:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
         told = subprocess.run([python, "-I", "-c", LISTED], capture_output=True, check=True, timeout=LIMIT_S)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return hashlib.sha256(told.stdout).hexdigest()
+        return hashlib.sha256(told.stdout).hexdigest()
+    return ""
 
 
 def _handed_over(measurement: Measurement, context: Context, place: Path, run: MeasurementRun) -> MeasurementRun:

@@ -86,12 +86,11 @@ def gpu(ours: int) -> Gpu | None:
 
 
 def _asked(question: str) -> list[str]:
-    try:
+    with suppress(OSError, subprocess.TimeoutExpired):
         argv = ["nvidia-smi", question, "--format=csv,noheader", "-i", "0"]
         done = subprocess.run(argv, capture_output=True, check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
+        return done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
+    return []
 
 
 def _throttled() -> float | None:
@@ -104,7 +103,6 @@ def _throttled() -> float | None:
 
 
 def _text(path: Path) -> str:
-    try:
+    with suppress(OSError):
         return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""
+    return ""

@@ -94,10 +94,9 @@ def module_name(path: Path, root: Path | None = None) -> str:
 
 def tree_of(path: Path) -> ast.Module | None:
     """Return the syntax tree of a file, or `None` where it cannot be read: what runs it says so."""
-    try:
+    with suppress(OSError, SyntaxError, ValueError, RecursionError):
         return ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return None
+    return None
 
 
 def packages_of(path: Path) -> set[str]:
@@ -114,10 +113,9 @@ def packages_of(path: Path) -> set[str]:
 def pyproject_of(root: Path) -> dict[str, Any] | None:
     """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
     path = root / "pyproject.toml"
-    try:
+    with suppress(OSError, ValueError):
         return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def append(path: Path, line: str) -> str:

@@ -67,9 +67,9 @@ class History:
         done = run_git(self._root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
-    def tell(self, *words: str) -> str:
-        """Return the first line that git says, or nothing."""
-        return (run_git(self._root, *words).stdout.decode().splitlines() or [""])[0]
+    def tell(self, *words: str) -> list[str]:
+        """Return the lines that git says, or an empty one."""
+        return run_git(self._root, *words).stdout.decode(errors="replace").splitlines() or [""]
 
     @cached_property
     def top(self) -> Path:
@@ -205,9 +205,9 @@ def base_of(history: History, asked: str | None) -> tuple[str, str]:
     if head is None:
         raise EvidenceUnavailable("the repository has no commit yet, so there is no earlier bar")
     name, tip = _tip(history, asked)
-    base = history.tell("merge-base", head, tip)
+    base = history.tell("merge-base", head, tip)[0]
     is_alone = base == head and name == "HEAD"
-    is_shallow = (not base or is_alone) and history.tell("rev-parse", "--is-shallow-repository") == "true"
+    is_shallow = (not base or is_alone) and history.tell("rev-parse", "--is-shallow-repository") == ["true"]
     if not base:
         cut = "the history is shallow" if is_shallow else "they have no common commit"
         raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
@@ -220,7 +220,8 @@ def _tip(history: History, asked: str | None) -> tuple[str, str]:
     """Return the name and the commit of the base branch; one that was named must be there."""
     target = os.environ.get("GITHUB_BASE_REF", "")
     named = (asked,) if asked else (f"{ORIGIN}/{target}", f"{OWN}/{target}") if target else ()
-    for name in named or (*GUESSES, "HEAD"):
+    there = history.tell("for-each-ref", "--format=%(refname)", *GUESSES)
+    for name in named or (*(guess for guess in GUESSES if guess in there), "HEAD"):
         if commit := history.commit(name):
             return name.removeprefix("refs/remotes/").removeprefix("refs/heads/"), commit
     raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")

@@ -46,9 +46,10 @@ def web_of(root: Path) -> str | None:
 def _web(root: Path) -> str | None:
     """Return the address that a path of the commit follows; nothing where some files are of submodules."""
     commit, remote = git(root, "rev-parse", "HEAD"), git(root, "remote", "get-url", "origin")
-    prefix, files = git(root, "rev-parse", "--show-prefix"), git(root, "ls-files", "--stage", "-z")
-    mixed = files is None or any(row.startswith(SUBMODULE) for row in files.split("\0"))
-    return address_of(remote, commit, prefix or "") if remote and commit and not mixed else None
+    files = git(root, "ls-files", "--stage", "-z") if remote and commit else None
+    if not remote or not commit or files is None or any(row.startswith(SUBMODULE) for row in files.split("\0")):
+        return None
+    return address_of(remote, commit, git(root, "rev-parse", "--show-prefix") or "")
 
 
 def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
@@ -106,11 +107,10 @@ def processor() -> str:
 
 def git(root: Path, *words: str) -> str | None:
     """Return what git prints, or `None` where there is no git, no repository or no commit."""
-    try:
+    with suppress(EvidenceUnavailable):
         done = run_git(root, *words)
-    except EvidenceUnavailable:
-        return None
-    return os.fsdecode(done.stdout).rstrip() if done.returncode == 0 else None  # a status begins with a blank
+        return os.fsdecode(done.stdout).rstrip() if done.returncode == 0 else None  # a status begins with a blank
+    return None
 
 
 def address_of(remote: str, commit: str, prefix: str = "") -> str | None:

@@ -56,8 +56,7 @@ class Scanner:
 
     def _fitting(self, shape: Shape, message: str, *, ok: bool) -> Iterator[Site]:
         for module in self._judged:
-            for node in find(shape, module, self.project):
-                yield _site(module.path, node, message, ok=ok)
+            yield from (_site(module.path, node, message, ok=ok) for node in find(shape, module, self.project))
 
     def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""

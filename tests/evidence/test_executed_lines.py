@@ -335,8 +335,9 @@ def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
 
 
-def test_code_that_hears_of_reports_is_seen(tmp_path: Path) -> None:
-    hearing = "from pkg.core import untouched\ndef pytest_report_teststatus():\n    untouched(1)\n"
+@pytest.mark.parametrize("hook", ["pytest_report_teststatus", "pytest_runtest_logreport", "pytest_runtest_makereport"])
+def test_code_that_hears_of_reports_is_seen(hook: str, tmp_path: Path) -> None:
+    hearing = f"from pkg.core import untouched\ndef {hook}():\n    untouched(1)\n"
     seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing})))
     assert "test_shared" in ran(seen, "untouched")
 

@@ -166,8 +166,7 @@ def _checks(task: Task, one: Tried) -> Iterator[tuple[str, str | None, Level]]:
     """Yield the checks of a part: for each criterion that it names, or one that is the task's own."""
     if not one.part.criteria:
         yield one.check, None, Level.MUST
-    for criterion in task.criteria_of(one.part):
-        yield f"{one.check}:{criterion.id}", criterion.id, criterion.level
+    yield from ((f"{one.check}:{each.id}", each.id, each.level) for each in task.criteria_of(one.part))
 
 
 def _told(task: Task, one: Tried, rows: Rows) -> list[Said]:

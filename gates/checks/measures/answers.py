@@ -20,8 +20,7 @@ SHARED = "it misses the target alone, but not with the error shared by all crite
 def targets_of(task: Task) -> Iterator[tuple[Criterion, int, Measure]]:
     """Yield every measure of a task with its criterion and its place there."""
     for criterion in task.criteria:
-        for i, measure in enumerate(criterion.measures):
-            yield criterion, i, measure
+        yield from ((criterion, i, measure) for i, measure in enumerate(criterion.measures))
 
 
 def level_of(criterion: Criterion, measure: Measure) -> Level:
@@ -40,8 +39,7 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, i
     for i, decided in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and decided is Outcome.UNKNOWN:
             found[i] = found[i]._replace(outcome=decided, problem=SHARED)
-    for (criterion, i, measure), got in zip(asked, found, strict=True):
-        yield criterion, i, measure, got
+    yield from ((criterion, i, measure, got) for (criterion, i, measure), got in zip(asked, found, strict=True))
 
 
 def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:

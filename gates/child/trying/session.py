@@ -181,10 +181,9 @@ def _spawn(told: Told, log: Path) -> int:
 
 
 def _resident(pid: int) -> int:
-    try:
+    with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * 4096  # bytes of a page
-    except (OSError, ValueError, IndexError):
-        return 0
+    return 0
 
 
 def _computed_s(pid: int) -> float:

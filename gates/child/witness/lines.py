@@ -30,6 +30,8 @@ OTHERS = {GIT, "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscp
 SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
 
 
+TELLING = ("runtest_makereport", "runtest_logreport", "report_teststatus", "json_runtest_stage")
+TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.partition(".")[0]}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
 IN_GIT = f"{os.sep}.git{os.sep}"
 HEARD = {*STARTS, *NETWORK, "open", "exec"}
@@ -46,6 +48,7 @@ class Lines:
         self.context = self.data = ""
         self.coverage: Any = None
         self.tracer: object = None
+        self.tells_alone = False
         self.outside: set[str] = set()
         self.importing: set[str] = set()
         self.told: dict[str, Any] = {"reason": "", "ended": False, "unseen": {}}
@@ -95,6 +98,12 @@ class Lines:
         if lines := {path: sorted(numbers) for path, numbers in ran.items() if numbers}:
             append(self.data, dumps([_written(self.context), lines]).encode() + b"\n")
 
+    def look_around(self, config: pytest.Config) -> None:
+        """Look whether nobody hears of reports but pytest, what writes them down, and we."""
+        hooks = [caller for name in TELLING if (caller := getattr(config.hook, f"pytest_{name}", None))]
+        heard = {each.function.__module__.partition(".")[0] for hook in hooks for each in hook.get_hookimpls()}
+        self.tells_alone = self.coverage is not None and heard <= TELLERS
+
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
         now = gettrace()
@@ -125,7 +134,7 @@ class Lines:
     def note(self, **facts: object) -> None:
         """Write down how far this has come; where that cannot be, nothing is known of this run, as the reader says."""
         self.told |= facts
-        heard = {"unheard": _unheard(), "outside": sorted(self.outside), "importing": sorted(self.importing)}
+        heard = {"unheard": [*_unheard()], "outside": sorted(self.outside), "importing": sorted(self.importing)}
         if self.folder:
             with suppress(OSError):
                 (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
@@ -190,13 +199,12 @@ def _foreign(own: dict[str, str]) -> list[str]:
     return sorted({file for name, file in alike.items() if os.path.realpath(file) != own[name]})
 
 
-def _unheard() -> list[str]:
-    """Return what ran code that no tracer sees."""
-    spawned = any(name in sys.modules for name in SPAWNS)
-    compiled = bool(getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None))
-    unheard = {"tests used multiprocessing, whose processes were not followed": spawned}
-    unheard["torch.compile ran code whose lines were not seen"] = compiled
-    return [what for what, is_so in unheard.items() if is_so]
+def _unheard() -> Iterator[str]:
+    """Yield what ran code that no tracer sees."""
+    if any(name in sys.modules for name in SPAWNS):
+        yield "tests used multiprocessing, whose processes were not followed"
+    if getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None):
+        yield "torch.compile ran code whose lines were not seen"
 
 
 _lines = Lines()
@@ -212,10 +220,35 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Give what runs to the test."""
     before = _lines.switch(f"test:{item.nodeid}")
+    _lines.look_around(item.config)
     try:
         return (yield)
     finally:
         _lines.switch(before)
+
+
+def _untraced(*, asked: bool = True) -> Iterator[None]:
+    pause = asked and _lines.tells_alone and gettrace() is _lines.tracer
+    if pause:
+        settrace(None)
+    try:
+        return (yield)
+    finally:
+        if pause:
+            settrace(_lines.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
+            _written("")  # at any call the tracer takes over again, and then sees these hooks return
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Trace nothing while a report is made, unless something was raised, whose text may run the project's code."""
+    return (yield from _untraced(asked=not (call.excinfo or getattr(item, "_excinfo", None))))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_logreport() -> Iterator[None]:
+    """Trace nothing while a report is told, which decides nothing any more: traced code takes twice its time."""
+    return (yield from _untraced())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -206,8 +206,7 @@ Branches = Iterator[tuple[State, bool]]
 def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branches:
     """Yield the path for each side that a condition can take."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        for after, truth in branch(test.operand, state, place, hops):
-            yield after, not truth
+        yield from ((after, not truth) for after, truth in branch(test.operand, state, place, hops))
     elif isinstance(test, ast.BoolOp):
         yield from _either(test, state, place, hops)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -229,22 +228,19 @@ def _either(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches
                 else:
                     after.append(result)
         pending = after
-    for each in pending:
-        yield each, not decided
+    yield from ((each, not decided) for each in pending)
 
 
 def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
     left, right = place.value(test.left), place.value(test.comparators[0])
     sign, positive = SIGNS[type(test.ops[0])]
     if sign == "==" and right.is_known and right.constant is None:
-        for after, truth in _truth_of(left, state):
-            yield after, truth is not positive
+        yield from ((after, truth is not positive) for after, truth in _truth_of(left, state))
         return
     if sign == "==" and left.is_known and right.is_known:
         yield state, (left.constant == right.constant) is positive
         return
-    for after, truth in _assumed(f"{left.key} {sign} {right.key}", state):
-        yield after, truth is positive
+    yield from ((after, truth is positive) for after, truth in _assumed(f"{left.key} {sign} {right.key}", state))
 
 
 def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:

@@ -59,10 +59,8 @@ def canonical(dotted: str) -> str:
     inside = _IN_OPTIM.fullmatch(dotted)
     if inside and not dotted.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")):
         return f"torch.optim.{inside[1]}"
-    for name, same in _SAME.items():
-        if dotted == name or dotted.startswith(f"{name}."):
-            return same + dotted[len(name) :]
-    return dotted
+    found = (same + dotted[len(name) :] for name, same in _SAME.items() if f"{dotted}.".startswith(f"{name}."))
+    return next(found, dotted)
 
 
 @cache

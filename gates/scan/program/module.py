@@ -200,8 +200,7 @@ def _standing_for(value: ast.expr) -> Iterator[str]:
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[tuple[str, Binding]]:
-    for star in filter(None, (arguments.vararg, arguments.kwarg)):
-        yield star.arg, Binding("opaque")
+    yield from ((star.arg, Binding("opaque")) for star in filter(None, (arguments.vararg, arguments.kwarg)))
     for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         yield arg.arg, Binding("parameter", arg.annotation)
 
