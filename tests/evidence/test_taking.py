@@ -170,6 +170,11 @@ class Project:
             kept = collected(self.root, folder / "kept", earlier)
             return kept, kept if ran(kept) is ALL else collected(self.root, folder / "fresh")
 
+    def kept_after(self, path: str, old: str, new: str, folder: Path) -> EvidenceSet:
+        """Return what is seen after an edit with the first run at hand."""
+        with self.edited(path, old, new) as earlier:
+            return collected(self.root, folder / "kept", earlier)
+
 
 def collected(root: Path, raw: Path, earlier: Earlier | None = None) -> EvidenceSet:
     raw.mkdir()
@@ -257,7 +262,7 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
-    kept, _ = project.after("pkg/core.py", "return double(x)", "return double(x) + 1", tmp_path)
+    kept = project.kept_after("pkg/core.py", "return double(x)", "return double(x) + 1", tmp_path)
     run = run_of(kept)
     assert not run.taken
     assert [test.outcome for test in run.tests].count(TestOutcome.FAILED) == 2
@@ -267,7 +272,7 @@ def test_after_an_edit_of_what_was_imported_before_anything_was_traced_all_are_r
     settings = f"[pytest]\npythonpath = .\naddopts = {QUICK} -p pkg.core\n"
     root = written(tmp_path / "project", {**FILES, "pytest.ini": settings})
     project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
-    kept, _ = project.after("pkg/core.py", "return double(x)", "return double(x) + 0", tmp_path)
+    kept = project.kept_after("pkg/core.py", "return double(x)", "return double(x) + 0", tmp_path)
     assert ran(kept) is ALL
 
 
@@ -280,7 +285,7 @@ def test_a_function_that_hides_what_it_wraps_ends_no_run(tmp_path: Path) -> None
 
 
 def test_what_was_taken_can_be_taken_again(project: Project, tmp_path: Path) -> None:
-    kept, _ = project.after("pkg/core.py", "\nLIMIT = 3", "\n\n\nLIMIT = 3", tmp_path)
+    kept = project.kept_after("pkg/core.py", "\nLIMIT = 3", "\n\n\nLIMIT = 3", tmp_path)
     (project.root / "pkg/core.py").write_text(CORE.replace("\nLIMIT = 3", "\n\n\nLIMIT = 3"))
     try:
         again = Project(project.root, tmp_path / "kept", kept)

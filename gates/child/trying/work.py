@@ -15,7 +15,6 @@ from .session import run, warm_up
 from .values import HEARD
 
 Told = dict[str, Any]
-LEAST_BYTES = 2 * 1024**3
 TIMES, LEAST_S, LEAST_BUSY_S = 5, 5.0, 1.0  # as long as without a fault, and at least
 NOTICED = {"killed", "timeout", "memory", "crashed"}
 EACH = ("--maxfail=0",)  # the last of several counts: all tests run
@@ -152,7 +151,7 @@ class Worker:
             "arguments": [*files, "--maxfail=1", f"--rootdir={self._root}", *more],
             **facts,
         }
-        most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
+        most = max(2 * 1024**3, 3 * int(self._plan["peak_bytes"]))
         return run(told, forked=self._forked, log=self._scratch / "session.log", limit_s=limit_s, limit_bytes=most)
 
 
