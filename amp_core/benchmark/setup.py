@@ -22,7 +22,7 @@ class Plan:
 
     rounds: int = 24  # of step times
     seeds: int = 8  # trained in every precision, `train_steps` each
-    train_steps: int = 60  # after which the model predicts as well as any can
+    train_steps: int = 40  # after which the model predicts as well as any can
     inference_rounds: int = 8
     inference_forwards: int = 25  # timed in a row, one by one
     scaling_rounds: int = 8
@@ -73,7 +73,7 @@ class Setup:
     @property
     def train_steps(self) -> int:
         """Return the steps of a training: on a GPU enough for a loss of precision to add up."""
-        return self.plan.train_steps * (40 if self.device.type == "cuda" else 1)
+        return self.plan.train_steps * (60 if self.device.type == "cuda" else 1)
 
     @property
     def trained(self) -> tuple[str, ...]:
