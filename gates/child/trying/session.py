@@ -114,7 +114,7 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
     left = own | {"conftest", "coverage"}  # which the test run needs alone
     before = list(sys.path)
     gc.disable()  # what is imported stays
-    for name in packages:
+    for name in ("pdb", "tomllib", "faulthandler", *packages):  # the first three are what pytest loads at each start
         if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
