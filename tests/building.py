@@ -410,12 +410,9 @@ def refused(root: Path, text: str | bytes) -> str:
 
 
 def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without what the test run or its user has set for gates, with some variables added.
-
-    As in continuous integration, a run takes no evidence of an earlier one, unless a test asks for it.
-    """
+    """The environment without what the test run or its user has set for gates, with some variables added."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("GATES_", "PYTEST_"))}
-    return {**ours, "CI": "true", "PYTHONPATH": str(ROOT), **(env or {})}
+    return {**ours, "CI": "true", "PYTHONPATH": str(ROOT), **(env or {})}  # in CI no evidence is taken of a run
 
 
 def result(project: Path, task: str = "T1") -> dict[str, Any]:

@@ -96,12 +96,8 @@ def test_where_it_may_rest_on_more_it_rests_on_it(tmp_path: Path, more: str) -> 
 
 @pytest.mark.parametrize(("folder", "known"), [("f'wandb-{os.getpid()}-1'", True), ("'wandb-1-1'", False)])
 def test_a_tracker_may_talk_to_the_service_that_it_started(tmp_path: Path, folder: str, known: bool) -> None:
-    talk = f"""
-import socket
-path = "./" + {folder}
-one, two = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
-one.bind(path), one.listen(), two.connect(path)
-"""
+    talk = f"import socket as s; path = './' + {folder}; one, two = s.socket(s.AF_UNIX), s.socket(s.AF_UNIX)\n"
+    talk += "one.bind(path), one.listen(), two.connect(path)\n"
     root = written(tmp_path / "p", {"mod.py": MODULE, "main.py": START + talk})
     assert (noted(root, sys.executable, "main.py").doubt == "") is known
 

@@ -24,7 +24,7 @@ from gates.measuring import answers, machine
 from gates.measuring.bench import launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import SECONDS, is_clocked
-from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
+from gates.measuring.samples import BadSamples, Device, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Taken, digest_of
 from gates.project.files import files_of, import_roots
@@ -99,7 +99,8 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         start = partial(launch, python=context.python, paths=paths, threads=measurement.threads, device=device)
         arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
         logs = context.folder(f"workers-{measurement.id}-{device}").evidence
-        way: Take = partial(timed, Plan(measurement, arms, limit_s), measures, logs)
+        plan = Plan(measurement, arms, limit_s, applies=lambda device: bool(_applying(measures, device)))
+        way: Take = partial(timed, plan, measures, logs)
     else:
         handing = _handed_over if measurement.read == "samples" else _again_and_again
         way = partial(handing, measurement, context, folder / f"{measurement.id}-{device}")
@@ -132,7 +133,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         # with the same seeds, the samples of two attempts are the same: of what was handed over only this is kept
-        told["missed"] = answers.missed(_applying(measures, samples), run)
+        told["missed"] = answers.missed(_applying(measures, samples.device), run)
         told |= _told_of(run.taken, samples) if run.taken else {}
     except EvidenceUnavailable as error:
         run = run.model_copy(update={"samples": None, "problem": str(error)})
@@ -160,11 +161,10 @@ def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementR
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
         return run.model_copy(update={"samples": samples, "taken": taken})
 
-    return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0]), seen(*now))))
+    return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0].device), seen(*now))))
 
 
-def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
-    device = samples.device
+def _applying(measures: Sequence[Measure], device: Device) -> list[Measure]:
     return [m for m in measures if m.on in {"any", device.type} and {*m.when} <= {*device.capabilities}]
 
 

@@ -65,14 +65,13 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
     """Return what one run says; without good samples from the right device that is unknown."""
     if run is None or run.samples is None:
         return Answer(Outcome.UNKNOWN, run, problem=problem)
+    if absent := [name for name in measure.when if name not in run.samples.device.capabilities]:
+        return Answer(Outcome.NOT_APPLICABLE, run, problem=f"the device has no {', '.join(absent)}")
     try:
         seen = estimated(measure, run, alpha)
         reasons = unfit(measure, run, seen)
     except NotEnough as error:
         return Answer(Outcome.UNKNOWN, run, problem=str(error))
-    absent = [name for name in measure.when if name not in run.samples.device.capabilities]
-    if absent:
-        return Answer(Outcome.NOT_APPLICABLE, run, seen, f"the device has no {', '.join(absent)}")
     used = metric_of(measure, run)
     said = partial(Answer, run=run, seen=seen, clock=used if used != measure.of else "")
     unlike, found = fitness.differing(run.taken) if run.taken and run.taken.same_result else ("", Outcome.PASSED)

@@ -39,6 +39,7 @@ class Plan:
     arms: Mapping[str, Callable[[int], Launch]]
     limit_s: float = START_S
     segment_s: float | None = None
+    applies: Callable[[Device], bool] = lambda _: True  # anything asked to a device; else one pair is taken
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,7 +123,8 @@ class Session:
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            if self.pairs in looks_until(self._most) and settled(*self._seen("decided")):
+            is_due = self.pairs in looks_until(self._most) or not self._plan.applies(self._device)
+            if is_due and settled(*self._seen("decided")):
                 ended = "decided" if self.pairs < self._most else ended
                 break
         self._end_processes()

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from arming import a_folder, a_plan
-from building import awaited
+from building import a_context, a_criterion, a_measure, a_task, awaited
 from taking import an_attempt
 
-from gates.evidence.measurements import BEGUN, KILLED, attempt, counted, timed
+from gates.evidence.measurements import BEGUN, KILLED, attempt, counted, take, timed
+from gates.measuring.answers import answered
 from gates.measuring.taken import NAME, Ledger, MeasurementRun
+from gates.model import Outcome
 
 WORK: dict[str, Any] = {"call": "steps:work"}
 
@@ -40,6 +42,15 @@ def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path:
     assert lines(tmp_path) == [(BEGUN, 0), ("failed", 4), (BEGUN, 0), ("failed", 0)]
     (earlier,) = measured(tmp_path).earlier
     assert (earlier.ended, earlier.metrics) == ("failed", {})
+
+
+def test_one_pair_tells_that_the_device_lacks_what_is_asked_of_it(tmp_path: Path) -> None:
+    criterion = a_criterion(tests=[], measures=[a_measure(when=["tensor_cores"])])
+    task = a_task(criteria=[criterion], measurements=[{"id": "bench", "arms": {"amp": WORK, "fp32": WORK}}])
+    context = a_context(a_folder(tmp_path / "p"))
+    run = take(task, task.measurements[0], "any", context, context.evidence)
+    assert run.taken and (run.taken.ended, run.taken.pairs) == ("decided", 1)
+    assert answered(task.criteria[0].measures[0], run).outcome is Outcome.NOT_APPLICABLE
 
 
 def test_an_attempt_that_is_killed_is_one(tmp_path: Path) -> None:

@@ -75,7 +75,6 @@ def test_measure_does_not_apply_where_the_device_lacks_what_it_needs() -> None:
     finding = found(asking({**AMX, "at_least": 9}), measured())
     assert (finding.outcome, finding.severity) == (N, Severity.INFO)
     assert "the device has no amx_bf16" in finding.message
-    assert "2 [2, 2]" in finding.message
 
 
 @pytest.mark.parametrize(("limit", "outcome"), [(1.5, P), (9, F)])
