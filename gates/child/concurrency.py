@@ -23,12 +23,10 @@ STILL_S = 4.0
 PATIENCE = 10.0
 IDLE_S = 0.01  # CPU time that threads which stand still may use
 MOST = 2000
-PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about
 OFTEN = 0.25
 SWITCH_S = 1e-6
 FAILED = 3  # rounds that failed are enough
-KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 Told = dict[str, object]
 Trace = Callable[[FrameType, str, object], Any]
@@ -91,7 +89,7 @@ def pausing(places: Places, seed: int, chance: float, until: float, count: Count
             count["steps"] += 1
             if draw() < chance:
                 count["pauses"] += 1
-                time.sleep(PAUSE_S)
+                time.sleep(1e-5)
         return stepped
 
     def entered(frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401
@@ -177,20 +175,20 @@ class AtOnce:
 
     def _round(self, forcing: Trace | None) -> None:
         """Run one round; where a thread does not come to its end, it cannot be followed by another."""
-        (job, results), here = self._begun(), list[int]()
+        (job, results), here, tracing = self._begun(), list[int](), threading.Lock()
 
         def run(worker: _Worker) -> None:
+            with tracing:  # while somebody audits it, two at once are an error of CPython 3.11
+                sys.settrace(forcing)
             here.append(worker.number)
             while len(here) < len(self._workers):  # busy: who waits for a lock comes late
                 pass
             worker.start = time.monotonic()
-            sys.settrace(forcing)
             try:
                 worker.returned.extend(repeated(job, worker.number, 0.0 if forcing else self._enough_s))
             except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
                 worker.error = error
             finally:
-                sys.settrace(None)
                 worker.end = time.monotonic()
 
         lot = [_Worker(number, run) for number in self._workers]
@@ -198,13 +196,15 @@ class AtOnce:
             worker.thread.start()
         self._seen["rounds"] += 1
         self._end_if_standing(lot, forced=forcing is not None)
+        if not all(worker.end for worker in lot):
+            raise Unreachable("a thread did not do its work")
         differed = self._differing(lot, results)
         self._seen["failed"] += bool(differed)
         self._differed += differed
         self._seen["met"] += min(worker.end for worker in lot) > max(worker.start for worker in lot)
 
     def _note(self, **facts: object) -> None:
-        self._tell("seen", **self._seen, **facts, differed=self._differed[:KEPT])
+        self._tell("seen", **self._seen, **facts, differed=self._differed[:20])
 
     def _differing(self, lot: list[_Worker], results: Callable[[list[list[object]]], Results]) -> list[Told]:
         """Return what came of a round that is something else than alone, rounding left aside, and each error."""

@@ -11,6 +11,7 @@ from building import PATIENCE_S, ROOT, a_context, a_task, evidence, written
 from gates.checks.concurrency import CHECK, Concurrency, Together
 from gates.child import concurrency as child
 from gates.child.asking import Places
+from gates.child.noting import noting
 from gates.model import Finding, Outcome
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/together").glob("*.py")}
@@ -77,10 +78,10 @@ def test_error_that_is_raised_at_once_only_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["LockedTracker", "AppendingTracker", "DatabaseTracker"])
 def test_sound_tracker_passes(tmp_path: Path, name: str) -> None:
-    seen, finding = look(tmp_path, **shared(name))
+    with noting(tmp_path):  # an audit hook that lets threads change places
+        seen, finding = look(tmp_path, **shared(name, times=40), failure_rate=0.1)
     assert finding.outcome is P, finding.message
-    assert seen.pauses > 0
-    assert seen.met > 0
+    assert min(seen.pauses, seen.met) > 0
 
 
 def test_what_has_its_own_state_passes(tmp_path: Path) -> None:
