@@ -121,7 +121,7 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
                 importlib.import_module(name)
     sys.path[:] = before
     plugins = [each for each in distributions() if "pytest11" in {one.group for one in each.entry_points}]
-    metadata.distributions = lambda: iter(plugins)  # type: ignore[assignment]  # pytest looks for nothing else
+    metadata.distributions = lambda **_: iter(plugins)  # pytest looks for nothing else
     gc.freeze()  # no fork needs to look at what was there before it
     gc.enable()
     return not own & set(sys.modules) and threading.active_count() == 1
