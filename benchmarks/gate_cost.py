@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from amp_core.benchmark.interval import Interval, around_median, difference, ratio  # noqa: E402
+from benchmarks.kept_runs import git, put  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "gate_cost.md"
 RELEASE, NEEDS, SOURCES, EDITED = "marshmallow==4.4.0", "simplejson", "src/marshmallow", "src/marshmallow/utils.py"
@@ -145,11 +146,9 @@ def _package(folder: Path) -> Path:
 
 def _project(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        put(root, name, text)
     for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "start")):
-        subprocess.run(["git", *who, *words], cwd=root, check=True)  # noqa: S607  # the git that the user has
+        git(root, *words)
     return root
 
 
