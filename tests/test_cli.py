@@ -37,9 +37,11 @@ PAGES = ("summary.md", "audit.md", "execution.md", "business-logic.md", "perform
 
 @pytest.fixture(scope="module")
 def passing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
-    """A project that passes, after its first run; tests only read it."""
+    """A project that passes, after its first run, which says all the time how far it is; tests only read it."""
     project = a_project(tmp_path_factory.mktemp("passing"))
-    return project, gates(project, "run", "T1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "HEARTBEAT_S", 0.01)
+        return project, gates(project, "run", "T1")
 
 
 def light(tmp_path: Path, symbol: str = "double") -> Path:
@@ -70,9 +72,11 @@ def test_pass_is_0_and_writes_every_report(passing: tuple[Path, Ended]) -> None:
 def test_progress_is_a_line_at_the_start_and_one_a_gate_on_stderr(passing: tuple[Path, Ended]) -> None:
     start, *lines = passing[1].err.splitlines()
     assert start == "run of execution, business-logic, performance"
-    assert [line.split(":")[0] for line in lines if not line.endswith(" s so far")] == [  # no heartbeat
+    beats = [line for line in lines if line.endswith(" s so far")]
+    assert [line.split(":")[0] for line in lines if line not in beats] == [
         "[stage 2] execution", "[stage 2] business-logic", "[stage 4] performance"
     ]  # fmt: skip
+    assert any("execution: pytest run, 1 of 4; test 1 of 1; " in beat for beat in beats)
 
 
 def test_every_digest_of_the_evidence_is_that_of_the_file(passing: tuple[Path, Ended]) -> None:
@@ -327,10 +331,8 @@ def test_output_that_nobody_takes_never_looks_like_a_verdict(
     assert done.stderr == (told if out == ">/dev/full" else b"")
 
 
-@pytest.mark.parametrize("err", [io.StringIO(), type("Terminal", (io.StringIO,), {"isatty": lambda _: True})()])
-def test_a_heartbeat_names_the_step(monkeypatch: pytest.MonkeyPatch, err: io.StringIO) -> None:
-    monkeypatch.setattr(run, "HEARTBEAT_S", 0.01)
-    monkeypatch.setattr(sys, "stderr", err)
+def test_a_terminal_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", err := type("Terminal", (io.StringIO,), {"isatty": lambda _: True})())
     monkeypatch.setenv("TERM", "xterm")
     with run._shown(lambda line: print(line, file=err), [gate := pipeline.discover()[0]], None) as shown:
         shown.step(gate, 1, gate.uses[0])

@@ -1,5 +1,6 @@
 """Whole runs of a task with a regression: the verdict, the report, and what a killed run leaves behind."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from bar import git
 from building import ROOT, gates, written
 from regressing import slower, two_commits
 
+from gates.commands import run
 from gates.errors import UsageError
 from gates.task import loading as spec
 
@@ -65,11 +67,13 @@ def a_repository(folder: Path, build: str = "", times: float = 30) -> Path:
     return two_commits(folder, before=files, after=slower(times))
 
 
-def test_a_slowed_change_blocks_with_a_report(tmp_path: Path) -> None:
+def test_a_slowed_change_blocks_with_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "HEARTBEAT_S", 0.001)
     root = a_repository(tmp_path / "p")
     first = gates(root, "run", "T1", "--gate", "performance")
     assert first.code == 1
     assert "misses the target" in first.out
+    assert re.search(r"6 of 7; ratio now/base of step_time_s .*: [\d.]+ \[.+\] after 8 of at most 8 pairs; ", first.err)
     page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert "## Against the Base" in page
     assert gates(root, "run", "T1", "--base", "no-such").code == 2

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 
-from gates import store
+from gates import progress, store
 from gates.check import writable
-from gates.child.guardian import guarded_folder
+from gates.child.guardian import every, guarded_folder
 from gates.config import Context, Project
 from gates.errors import EvidenceUnavailable
 from gates.model import Model
@@ -23,6 +23,7 @@ from gates.task import loading as spec
 from gates.task.task import Task, narrowed
 
 PAGE = "proof.md"
+TELL_S = 10.0
 CHANGED = "files of the task changed during the proof: it speaks of what was there at its beginning"
 
 
@@ -68,7 +69,8 @@ def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str
     faults = dict(pair for turn in turns for pair in turn if pair)
     if faults:
         say(f"{len(faults)} faults to try by tests")
-    ends = baseline.tried(faults, bench, time.time() + asked.budget_s, say)
+    with every(TELL_S, lambda: say(progress.so_far())):
+        ends = baseline.tried(faults, bench, time.time() + asked.budget_s)
     changed = observe_revision(task, context).digest != before.digest
     return Proof(
         schema=PROOF_SCHEMA,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gates import kept, pipeline, registry, store
+from gates import kept, pipeline, progress, registry, store
 from gates.bundles import handed_in
 from gates.check import Evidence, EvidenceSet
 from gates.child.guardian import Interrupted, every, guarded_folder, interrupted
@@ -151,8 +151,8 @@ def _judged(
         taken = earlier.whole if earlier else {}
         evidence = EvidenceSet({**taken}, earlier=earlier)
         of_its_sources(root)
-        with _shown(say, pipeline.discover(), before, quiet=request.quiet) as progress:
-            report = pipeline.run(task, replace(context, evidence=folder), asked, progress, evidence)
+        with _shown(say, pipeline.discover(), before, quiet=request.quiet) as shown:
+            report = pipeline.run(task, replace(context, evidence=folder), asked, shown, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
         if state and installed and not taken and not interrupted():
             with asked_once():  # anew: whether it changed meanwhile
@@ -300,15 +300,17 @@ def _shown(say: Say, gates: Sequence[Gate], before: Report | None, *, quiet: boo
     if quiet:
         yield Progress(step=lambda *_: None, ended=lambda _: None)
         return
-    begun, at, before = time.monotonic(), ["starting"], None if before and before.taken else before
+    begun, at = time.monotonic(), ["starting", ""]
     took = {gate.name: f", last time {gate.duration_s:g} s" for gate in before.gates} if before else {}
 
     def step(gate: Gate, number: int, kind: type[Evidence]) -> None:
         what = WORDS.sub(" ", kind.__name__).lower()
-        at[0] = f"[stage {gate.stage}] {gate.name}: {what}, {number} of {len(gate.uses)}{took.get(gate.name, '')}"
+        at[:] = f"[stage {gate.stage}] {gate.name}: {what}, {number} of {len(gate.uses)}", took.get(gate.name, "")
+        progress.so_far = str
 
     def now() -> str:
-        return f"{at[0]}; {time.monotonic() - begun:.0f} s so far"
+        done = progress.so_far()
+        return f"{at[0]}{done and f'; {done}'}; {time.monotonic() - begun:.0f} s so far{at[1]}"
 
     if not sys.stderr.isatty():
         last = f"; the last run took {before.duration_s:g} s" if before else ""

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 
+from gates import progress
 from gates.check import Evidence, EvidenceSet
 from gates.child import process
 from gates.child.process import ProcessRun
@@ -161,7 +162,13 @@ def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementR
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
         return run.model_copy(update={"samples": samples, "taken": taken})
 
-    return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0].device), seen(*now))))
+    def settled(samples: Samples, taken: Taken) -> bool:
+        asked, now = _applying(measures, samples.device), seen(samples, taken)
+        numbers = [f"{one.name}: {found}" for one in asked if (found := answers.answered(one, now).seen)]
+        progress.so_far = lambda: f"{', '.join(numbers)} after {taken.pairs} of at most {taken.most} pairs"
+        return answers.settled(asked, now)
+
+    return seen(*measure(plan, logs, settled))
 
 
 def _applying(measures: Sequence[Measure], device: Device) -> list[Measure]:

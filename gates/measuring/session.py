@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gates import progress
 from gates.measuring import machine
 from gates.measuring.bench import GONE_S, START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
 from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
@@ -15,6 +16,7 @@ from gates.measuring.machine import Gpu
 from gates.measuring.samples import Device, Hello, Ran, Samples
 from gates.measuring.taken import SPLIT, End, Gathered, Taken
 from gates.task.measurement import Measurement
+from gates.words import counted
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
@@ -84,6 +86,7 @@ def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]
     bench = Bench(folder)
     session = Session(plan, bench)
     try:
+        progress.so_far = lambda: f"{counted(session.pairs, 'pair')} taken"
         with bench:
             return session.run(settled)
     except ArmFailed as error:

@@ -14,6 +14,7 @@ from gates.measuring.machine import Gpu, Machine
 from gates.measuring.samples import Collected, Device, Ended, Metric, Ran, Samples
 from gates.model import CommandRecord, Model
 from gates.project.files import append
+from gates.words import counted
 
 NAME = Path(".gates", "attempts.jsonl")
 
@@ -200,7 +201,7 @@ class MeasurementRun(Model):
     def ended(self) -> str:
         """Return how it ended, in words."""
         if self.taken:
-            return f"{self.taken.ended}, after {self.taken.pairs} pairs"
+            return f"{self.taken.ended}, after {counted(self.taken.pairs, 'pair')}"
         return self.process.ended if self.process else self.problem
 
     @property

@@ -5,16 +5,17 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from queue import LifoQueue
 from typing import Any
 
+from gates import progress
 from gates.child import process
 from gates.child.asking import HERE
-from gates.child.guardian import every, guarded_folder
+from gates.child.guardian import guarded_folder
 from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
@@ -25,7 +26,6 @@ from gates.task.task import Task
 
 COPIES = 2
 EXTRA_S = 60.0
-TELL_S = 10.0
 Told = dict[str, Any]
 
 
@@ -56,9 +56,7 @@ class Bench:
         self._plugin.mkdir()
         (self._plugin / "gates_probe").symlink_to(HERE)
 
-    def try_all(
-        self, faults: list[Told], run: PytestRun | None, deadline: float, say: Callable[[str], None] = lambda _: None
-    ) -> list[Told]:
+    def try_all(self, faults: list[Told], run: PytestRun | None, deadline: float) -> list[Told]:
         """Try faults in all copies at once until the time is up; `run`, without a fault, says what the tests need."""
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         peak_bytes = (run and run.process.peak_memory_bytes) or 0
@@ -73,10 +71,8 @@ class Bench:
             (own / "tmp").mkdir(parents=True)
             plans.append({**common, "root": str(root), "scratch": str(own), "faults": faults[number::jobs]})
         results = [scratch / str(number) / RESULTS for number in range(jobs)]
-        with every(
-            TELL_S, lambda: say(f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} mutants tried")
-        ):
-            process.side_by_side(lambda plan: self._work(plan, limit_s), plans)
+        progress.so_far = lambda: f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} mutants tried"
+        process.side_by_side(lambda plan: self._work(plan, limit_s), plans)
         return [line for path in results for line in lines_in(path)]
 
     def _work(self, plan: Told, limit_s: float) -> None:

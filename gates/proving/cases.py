@@ -1,7 +1,7 @@
 """A criterion on trial: what it rests on without a fault, what must notice, and the faults that are put in."""
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
@@ -41,12 +41,10 @@ class Baseline:
         about = {"id": name, "file": file.path, "same": file.retold, "ways": ways}
         return {**about, "tests": tests, "tests_s": sum(took_s), "longest_s": max(took_s, default=0)}
 
-    def tried(
-        self, faults: Mapping[str, Asked], bench: Bench, deadline: float, say: Callable[[str], None] = lambda _: None
-    ) -> dict[str, Told]:
+    def tried(self, faults: Mapping[str, Asked], bench: Bench, deadline: float) -> dict[str, Told]:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
         asked = [self.asked(name, fault.file, [fault.text], tests) for name, (fault, tests) in faults.items()]
-        lines = bench.try_all(asked, self.run, deadline, say) if asked else []
+        lines = bench.try_all(asked, self.run, deadline) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 
     def contexts(self, place: Location) -> frozenset[str] | None:

@@ -113,9 +113,11 @@ def test_the_exit_code_and_the_page_tell_of_the_worst(rigged: Rigged) -> None:
     assert "```text\n--- pkg/core.py" in page
 
 
-def test_one_criterion_is_proved_alone(rigged: Rigged) -> None:
-    root, *_ = rigged
-    _, code = perform(a_request(root, only="GOOD"), say=lambda _line: None)
+def test_one_criterion_is_proved_alone(rigged: Rigged, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, (root, *_) = list[str](), rigged
+    monkeypatch.setattr("gates.commands.prove.TELL_S", 0.01)
+    _, code = perform(a_request(root, only="GOOD"), say=said.append)
+    assert any(line.endswith(" mutants tried") for line in said)
     assert ([criterion.id for criterion in proof_of(root).criteria], code) == (["GOOD"], 0)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from gates import progress
 from gates.check import Earlier, Evidence, EvidenceSet
 from gates.child import process
 from gates.child.asking import HERE
@@ -22,6 +23,7 @@ from gates.evidence.tests.marked import Written
 from gates.evidence.tests.records import Told
 from gates.evidence.tests.test_records import BAD, CollectError, LeftOut, Out, TestOutcome, TestRecord, Warned
 from gates.model import Model
+from gates.progress import counting
 from gates.project.files import files_of, is_under
 from gates.task.task import Criterion, Task
 from gates.words import first_of, printable
@@ -175,6 +177,7 @@ class PytestRun(Evidence):
         told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
         question = Question(folder / JOURNAL, told)
         env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
+        progress.so_far = counting(question.journal, len(told["taken"]))
         with question:
             ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
         for made in (plugin, folder / "cache"):
