@@ -56,7 +56,7 @@ def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
     """Return when each file, or new folder, that is not as in the commit was written, and its size; 0 of none."""
     found, lines = {}, (_status(root) or "").split("\0")
     above = git(root, "rev-parse", "--show-prefix") if any(lines) else None
-    for path in (line[3:].removeprefix(above or "") for line in lines if line[3:]):
+    for path in (line[3:].removeprefix(above or "") for line in lines if line[3:] and "__pycache__" not in line):
         found[printable(path)] = (0, 0)
         with suppress(OSError):
             seen = (root / path).lstat()

@@ -177,6 +177,7 @@ class PytestRun(Evidence):
         told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
         question = Question(folder / JOURNAL, told)
         env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
+        env["PYTHONDONTWRITEBYTECODE"] = ""  # as under pytest alone: to rewrite all assertions anew takes seconds
         progress.so_far = counting(question.journal, len(told["taken"]))
         with question:
             ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
