@@ -56,7 +56,7 @@ def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
     """Return when each file, or new folder, that is not as in the commit was written, and its size; 0 of none."""
     found, lines = {}, (_status(root) or "").split("\0")
     above = git(root, "rev-parse", "--show-prefix") if any(lines) else None
-    for path in (line[3:].removeprefix(above or "") for line in lines if line[3:] and "__pycache__" not in line):
+    for path in (line[3:].removeprefix(above or "") for line in lines if line[3:]):
         found[printable(path)] = (0, 0)
         with suppress(OSError):
             seen = (root / path).lstat()
@@ -65,7 +65,9 @@ def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def _status(root: Path) -> str | None:
-    return git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+    """Return a line, ended by NUL, for each file that is not as in the commit; stored bytecode is no change."""
+    told = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+    return told and "".join(f"{line}\0" for line in told.split("\0") if line and "__pycache__" not in line)
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:
