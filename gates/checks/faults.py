@@ -11,7 +11,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Location, Model, Planned, Severity
+from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.project.files import is_code
 from gates.project.history import TwoStates
 from gates.proving.bench import benched
@@ -48,7 +48,7 @@ class ChangedLines(Evidence):
         """Put mutants of the lines that differ from the merge base into a copy, and run the tests of these lines."""
         states = TwoStates.since_base(context.root, context.base)
         old, new = states.changed(task.implementation, ".py")
-        facts = {"how": f"mutants of the lines changed since {states.commit[:12]}", "base": states.base}
+        facts: dict[str, object] = {"how": f"mutants of lines changed since {states.commit[:12]}", "base": states.base}
         run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
         if new and (run is None or not run.complete or lines is None):
             raise EvidenceUnavailable("which tests run the changed lines was not seen")
@@ -61,14 +61,19 @@ class ChangedLines(Evidence):
         changes = (each for path in code for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
         made, left = distinct(spread(task.id, changes), MOST)
         asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in made}
+        begun = time.monotonic()
         tried = [*_tried(asked, task, context, baseline)] if asked else []
+        about = {"argv": ("python", "-m", "pytest"), "ended": f"{counted(len(tried), 'mutant')} tried"}
+        took_s = round(time.monotonic() - begun, 1)
+        command = CommandRecord(purpose="mutants of changed lines", duration_s=took_s, **about)
         missed = [
             MissedMutant(location=mutant.location, title=printable(mutant.title), tests=tuple(map(printable, tests)))
             for mutant, tests in (asked[name] for name, end in tried if end is End.SURVIVED)
         ]
         missed.sort(key=lambda one: (str(one.location), {"<", ">"}.isdisjoint(one.title.replace("->", ""))))
         untried = len(made) - len(tried) + left
-        return cls.model_validate({**facts, "tried": len(tried), "untried": untried, "missed": missed})
+        facts |= {"tried": len(tried), "untried": untried, "missed": missed, "commands": [command] if tried else []}
+        return cls.model_validate(facts)
 
 
 def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
