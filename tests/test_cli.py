@@ -335,7 +335,7 @@ def test_output_that_nobody_takes_never_looks_like_a_verdict(
 def test_a_terminal_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", err := type("Terminal", (io.StringIO,), {"isatty": lambda _: True})())
     monkeypatch.setenv("TERM", "xterm")
-    with run._shown(lambda line: print(line, file=err), [gate := pipeline.discover()[0]], None) as shown:
-        shown.step(gate, 1, gate.uses[0])
+    with run._shown(lambda line: print(line, file=err), "run", None) as shown:
+        shown.step(gate := pipeline.discover()[0], 1, gate.uses[0])
         told = r"\[stage 2\] execution: [a-z ]+, 1 of \d+; \d+ s so far"
         awaited(lambda: re.search(told, err.getvalue()) is not None)

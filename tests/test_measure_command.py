@@ -80,6 +80,7 @@ def test_without_the_bundle_the_command_to_make_it_is_told(measured: Path, tmp_p
     ended, decision, _ = performance(project)
     assert (ended.code, decision) == (3, "INCONCLUSIVE")
     assert "next:  gates measure T1 --on cuda" in ended.out
+    assert ended.err.splitlines()[0].endswith("; not decided here, for want of a cuda device: AC2")
 
 
 def test_folder_is_taken_without_the_bundles_of_other_tasks_in_any_order(measured: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 
 from gates import kept, pipeline, progress, registry, store
@@ -20,6 +21,7 @@ from gates.code.symbols import refuse_unknown_names
 from gates.commands.history import LoggedRun, intervals, log_run, since
 from gates.config import Context, Project
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.measurements import Measurements
 from gates.evidence.tests.test_records import followed
 from gates.measuring import machine
 from gates.model import Decision, Model
@@ -36,7 +38,7 @@ from gates.task import loading as spec
 from gates.task import yaml_source
 from gates.task.task import Selection, Task, narrowed
 from gates.task.yaml_source import Key, Problem, SourceError
-from gates.words import did_you_mean, meant, one_of
+from gates.words import did_you_mean, grouped, joined, meant, one_of
 
 PARTIAL = "partial"
 Say = Callable[[str], None]
@@ -151,7 +153,7 @@ def _judged(
         taken = earlier.whole if earlier else {}
         evidence = EvidenceSet({**taken}, earlier=earlier)
         of_its_sources(root)
-        with _shown(say, pipeline.discover(), before, quiet=request.quiet) as shown:
+        with _shown(say, _plan(task, asked, before), before, quiet=request.quiet) as shown:
             report = pipeline.run(task, replace(context, evidence=folder), asked, shown, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
         if state and installed and not taken and not interrupted():
@@ -294,8 +296,21 @@ HEARTBEAT_S = 30.0
 WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
+def _plan(task: Task, asked: Selection, before: Report | None) -> str:
+    """Say what will run, how long the last run took, and which criteria ask for a device that is not here."""
+    gates = [gate for gate in pipeline.discover() if not asked.gates or gate.name in asked.gates]
+    last = f"; the last run took {before.duration_s:g} s" if before else ""
+    measures = not task.bundles and any(Measurements in gate.uses for gate in gates)
+    criteria = narrowed(task, *asked.only).criteria if measures else ()
+    devices = [(measure.on, each.id) for each in criteria for measure in each.measures]
+    absent = grouped(dict.fromkeys(one for one in devices if not machine.may_have(one[0])), itemgetter(0))
+    for device, asking in absent.items():
+        last += f"; not decided here, for want of a {device} device: {joined([name for _, name in asking])}"
+    return f"run of {', '.join(gate.name for gate in gates)}{last}"
+
+
 @contextmanager
-def _shown(say: Say, gates: Sequence[Gate], before: Report | None, *, quiet: bool = False) -> Iterator[Progress]:
+def _shown(say: Say, plan: str, before: Report | None, *, quiet: bool = False) -> Iterator[Progress]:
     """Show each step: live on a terminal, elsewhere now and then; `before` is the last run, for what it took."""
     if quiet:
         yield Progress(step=lambda *_: None, ended=lambda _: None)
@@ -312,9 +327,8 @@ def _shown(say: Say, gates: Sequence[Gate], before: Report | None, *, quiet: boo
         done = progress.so_far()
         return f"{at[0]}{done and f'; {done}'}; {time.monotonic() - begun:.0f} s so far{at[1]}"
 
+    say(plan)
     if not sys.stderr.isatty():
-        last = f"; the last run took {before.duration_s:g} s" if before else ""
-        say(f"run of {', '.join(gate.name for gate in gates)}{last}")
         with every(HEARTBEAT_S, lambda: say(now())):
             yield Progress(step, ended=lambda report: say(_line(report)))
         return
