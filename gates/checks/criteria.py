@@ -10,7 +10,7 @@ from gates.code.symbols import SymbolTrace
 from gates.evidence.called_code import CalledCode
 from gates.evidence.recorded_step import Seen, seen_of
 from gates.evidence.source_tree import PatternTrace, RuleTrace, SourceTree
-from gates.evidence.tests.pytest_run import PytestRun, tests_of
+from gates.evidence.tests.pytest_run import LOG, PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Severity
 from gates.project.files import is_under
@@ -23,7 +23,6 @@ from gates.words import counted, meant
 
 Findings = Iterator[Finding]
 NONE = "The criterion has no implementation."
-LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
 
 

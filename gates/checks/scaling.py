@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from gates.check import Said
 from gates.child.probing import Probe, Probed
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
-from gates.measuring.interval import Estimate, student
+from gates.measuring.interval import LEVEL, Estimate, student
 from gates.model import Outcome
 from gates.task.types import Json, Located, Name, OneCall, Seconds
 from gates.words import grouped, shown
@@ -73,7 +73,6 @@ class Scale(OneCall):
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
 
 
-LEVEL = 0.95
 STEP = 0.005
 MOST = 5.0
 HARDLY = math.log(1.1)  # what grows by less, from the least size to the largest, is all but constant

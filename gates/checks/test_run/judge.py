@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet
 from gates.child.probing import advice_on
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.tests.pytest_run import RAISED, PytestRun
+from gates.evidence.tests.pytest_run import LOG, RAISED, PytestRun
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestOutcome, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
 
-LOG = "pytest/run.stdout.txt"
 INTERNAL = "INTERNALERROR>"
 SUITE = About(rule="EX001", check="suite", evidence=LOG, expected="exit code 0, all witnesses agree")
 DATA = About(rule="EX013", check="data")

@@ -31,7 +31,7 @@ from gates.words import first_of, printable
 PLUGIN = "gates_probe.witness"
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
-JOURNAL = "witness.jsonl"
+JOURNAL, LOG = "witness.jsonl", "pytest/run.stdout.txt"  # the second as reports name it
 MOST_DISTURBED = 20
 PLANNED = ("location", "criteria", "near")  # of a test, whenever it ended
 Journal = tuple[list[Entry], int]
