@@ -17,7 +17,6 @@ from gates.task.types import Run
 
 P = TypeVar("P", bound=Run)
 S = TypeVar("S", bound=Model)
-M = TypeVar("M", bound=Model)
 LONGEST = 600
 
 
@@ -56,7 +55,7 @@ class Probes(Evidence, Generic[P, S]):
         raise NotImplementedError
 
 
-def readable(seen: M, facts: Callable[[], Mapping[str, object]]) -> M:
+def readable(seen: S, facts: Callable[[], Mapping[str, object]]) -> S:
     """Return what was seen with the facts of its journal; where these cannot be read, that is its problem."""
     try:
         return type(seen).model_validate({**dict(seen), **facts()})
