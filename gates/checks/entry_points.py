@@ -66,7 +66,7 @@ def _run(index: int, entry: EntryPoint, probe: Probe) -> EntryRun:
     context, limit = probe.context, entry.timeout_s or probe.context.timeout_s
     if entry.call:
         asked = {"call": entry.call, "args": entry.args, "script": entry.call in scripts_of(context.root)}
-        seen = probe.ask("calculating:once", f"{index}", asked, limit, threads=None)
+        seen = probe.ask("calculating:once", f"{index}", asked, limit, env={})
     else:
         argv = context.argv(entry.run or (), out=str(probe.folder / f"{index}.out"))
         seen = probe.run(argv, f"{index}", limit)

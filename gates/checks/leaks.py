@@ -162,7 +162,7 @@ class Leaks(Probes[Leak, LeakRun]):
         def asked(suffix: str, epochs: int, warm: int = 0) -> Probed:
             about = {"call": part.call, "args": part.args, "least": part.epochs}
             told = {**about, "epochs": epochs, "warm": warm}
-            return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
+            return probe.ask("leaks", f"{name}{suffix}", told, limit_s, env={})
 
         first = _watched(asked("", part.epochs), part.epochs)
         if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Outcome.PASSED}:

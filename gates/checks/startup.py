@@ -168,7 +168,7 @@ class Startup(Evidence):
 
 
 def _imports(asked: dict[str, Any], task: Task, context: Context, folder: Path) -> Imports:
-    told = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, threads=None)
+    told = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, env={})
     if told.process is None:
         raise EvidenceUnavailable(told.problem)
     tried = tuple(map(Imported.model_validate, told.of("module")))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gates.check import EvidenceSet
-from gates.child.probing import UNTOLD, Entry, Probe, Probed
+from gates.child.probing import Entry, Probe, Probed
 from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
 from gates.evidence.recorded_orders import WORDS, Breach, Happened, RuntimeOrder, broken_in, runtime_orders
@@ -14,8 +14,8 @@ from gates.model import Location, Model
 from gates.task.task import Need, TrainingStep
 
 M = TypeVar("M", bound=Model)
-# What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
-ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
+# What a training step shows here is its semantics: on every machine the same, on a CPU.
+ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
 
 class Attempt(Model):
@@ -177,7 +177,7 @@ class Recording(Probes[TrainingStep, StepRecording]):
 
         def run(journal: str, at: dict[str, int] | None) -> Recorded:
             asked = {"call": part.call, "args": part.args, "overflow": at}
-            seen = probe.ask("recorder.__main__", journal, asked, limit_s, threads=None, env=ALONE)
+            seen = probe.ask("recorder.__main__", journal, asked, limit_s, ALONE)
             recorded = as_recorded(seen)
             cut_off = seen.process is not None and seen.process.timed_out
             unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
