@@ -15,7 +15,13 @@ OPTIMIZER = ("clip", "given_grad", "plain_step", "zero_grad", "uncleared", "sche
 WORDS = ("forward", "autocast_enter", "autocast_exit", *BACKWARD, *SCALER, *OPTIMIZER)
 
 
-class Happened(Model):
+class Placed(Model):
+    """Something that the recorder told of, and the line of the project that led to it."""
+
+    location: Location | None = None
+
+
+class Happened(Placed):
     """One call, where in the project it came from, and which scaler and optimizers (by number) it was about.
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
@@ -24,7 +30,6 @@ class Happened(Model):
     """
 
     word: str
-    location: Location | None = None
     scaler: int | None = None
     optimizers: tuple[int, ...] = ()
     scaling: bool = False
