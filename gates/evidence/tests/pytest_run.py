@@ -26,7 +26,7 @@ from gates.model import Model
 from gates.progress import counting
 from gates.project.files import files_of, is_under
 from gates.task.task import Criterion, Task
-from gates.words import first_of, printable
+from gates.words import first_of, grouped, printable
 
 PLUGIN = "gates_probe.witness"
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
@@ -193,7 +193,7 @@ class PytestRun(Evidence):
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
         events, foreign = journal
-        told = records.by_kind(events)
+        told: records.Told = grouped(events, lambda event: str(event["event"]))
         unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}
         tests = tuple(records.tests(told, context))
