@@ -312,9 +312,10 @@ def perform(project: Project, task: str | None, *, form: str, out: Path | None) 
         page = rendered("matrix.md.j2", project.root / TEMPLATES, **values)
     else:
         page = text(matrix, whole=task is not None)
-    page = "" if store.write_page(out, page) else page
+    if out:
+        store.write_page(out, page)
     where = project.settings.tasks
     nothing = [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
     kinds = {gap.kind for gap in matrix.gaps}
     code = 2 if broken else 1 if Kind.DEAD in kinds else 3 if kinds or not matrix.rows else 0
-    return page, broken or nothing, code
+    return "" if out else page, broken or nothing, code
