@@ -60,8 +60,7 @@ class Sides(NamedTuple):
         paths = import_roots(self.task, replace(self.context, root=self.folders[side]))
         threads = measurement.threads
         made = launch(arm, python=self.context.python, paths=paths, threads=threads, device=device, seed=seed)
-        found_first = [*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-        env = {**made.env, "PYTHONPATH": os.pathsep.join(found_first)}
+        env = {**made.env, "PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, paths)))}
         if arm.time:  # what is timed from its start must not find compiled what the other must compile
             kept = self.context.evidence / f"bytecode-{side}"
             env |= {"PYTHONPYCACHEPREFIX": str(kept), "PYTHONDONTWRITEBYTECODE": ""}
