@@ -173,22 +173,18 @@ class Contexts:
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             inner = self.behind(node.args[0], place)
             return self.give_up() if inner is not None and inner.node in self.hot else None  # called with what?
+        if isinstance(node, ast.Attribute) and (method := self._method(node, place)):
+            return method
+        owner = None
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
-            return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
-        if isinstance(node, ast.Attribute):
-            method = self._method(node, place)
-            if method is not None:
-                return method
-        if isinstance(node, ast.Name | ast.Attribute):
+        elif isinstance(node, ast.Name | ast.Attribute):
             named = place.dotted(node)
             if named in self.project.functions:
                 function, module = self.project.functions[named]
                 return Closure(function, self.project.scope_of(function, module), {})
-            if named not in self.project.classes:
-                owner = place.owner_of(node)
-                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
-        return None
+            owner = place.owner_of(node) if named not in self.project.classes else None
+        return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
 
     def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
         receiver = node.value
