@@ -105,7 +105,11 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     raise Endless(f"it came to no end: stopped after {LIMIT_S:g} s of processor time")
 
 
-_parsed = lru_cache(maxsize=40)(module_of)  # files whose trees are held for the next folder
+@lru_cache(maxsize=40)  # files whose trees are held for the next folder
+def _parsed(shown: str, raw: bytes) -> Module:
+    return module_of(shown, raw)
+
+
 Chosen = Sequence[tuple[Rule, set[str]]]  # the files that each speaks of
 
 
