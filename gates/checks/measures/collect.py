@@ -176,7 +176,7 @@ def _measured(seen: Regressions, task: Task, history: History, context: Context,
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
     lent = tuple(dict.fromkeys(path for one, arm, _ in ways for path in _lend(_alone(one, arm), sides)))
-    runs = tuple(_run(sides, *way, measures, seen.code) for way, measures in zip(ways, groups.values(), strict=True))
+    runs = tuple(_run(sides, measures, seen.code) for measures in groups.values())
     where = ("on", seen.commit[:12], "and", "here")
     commands = tuple(run.recorded(f"{run.id} against the base", (run.id, *where)) for run in runs)
     return {"runs": runs, "lent": lent, "commands": commands}
@@ -205,10 +205,9 @@ def _lend(measurement: Measurement, sides: Sides) -> Iterator[str]:
             yield path
 
 
-def _run(
-    sides: Sides, measurement: Measurement, arm: str, device: str, measures: Sequence[Measure], code: str
-) -> MeasurementRun:
-    """Time an arm on both sides until the measures are decided; its samples are written beside the raw files."""
+def _run(sides: Sides, measures: Sequence[Measure], code: str) -> MeasurementRun:
+    """Time an arm on both sides until its measures are decided; its samples are written beside the raw files."""
+    measurement, arm, device = arm_of(sides.task, measures[0])
     one = _alone(measurement, arm)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
