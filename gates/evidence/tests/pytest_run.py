@@ -212,7 +212,7 @@ class PytestRun(Evidence):
             collect_errors=tuple(failed.values()),
             warnings=tuple(dict.fromkeys(records.warnings(told, context))),
             running=records.running(told),
-            disagreements=(*forged, *records.disagreements(ended, told, ran, folder, asked=task.tests)),
+            disagreements=(*forged, *records.disagreements(ended, told, ran, folder, task.tests)),
             versions={name: str(event[name]) for event in told["start"] for name in ("python", "pytest")},
             canaries=records.rigged(told),
             worker_errors=tuple(dict.fromkeys(_worker_errors(told))),

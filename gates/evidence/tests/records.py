@@ -123,9 +123,7 @@ WHAT = {
 }
 
 
-def disagreements(
-    ended: ProcessRun, told: Told, tests: Tests, folder: Path, *, asked: tuple[str, ...]
-) -> Iterator[str]:
+def disagreements(ended: ProcessRun, told: Told, tests: Tests, folder: Path, asked: tuple[str, ...]) -> Iterator[str]:
     """Name every contradiction between the witnesses of a run that came to its own end."""
     if ended.exit_code not in {0, 1}:
         return
