@@ -18,6 +18,8 @@ Paths = list[State]
 Run = list[tuple[State, Value]]
 Bind = Callable[[State, Value], State]
 Inner = Callable[[Paths], Paths]
+Values = tuple[Value, ...]
+Named = Mapping[str, Value]
 
 
 MAX_WORK = 2_000
@@ -40,7 +42,7 @@ def _united(one: State, other: State) -> State:
 class Contexts:
     """The part of a walk that joins paths, counts its work (`cut` where some were left out), and goes into contexts."""
 
-    enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
+    enter: Callable[[Closure, Values, Named, State], list[tuple[State, Value | None]]]
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
         self.project, self.happening, self.hot = project, happening, hot
@@ -212,9 +214,7 @@ class Contexts:
         return None
 
 
-def parameters_of(
-    node: Function | ast.Lambda, values: tuple[Value, ...], named: Mapping[str, Value], called: Place
-) -> dict[str, Value]:
+def parameters_of(node: Function | ast.Lambda, values: Values, named: Named, called: Place) -> dict[str, Value]:
     """Return what the parameters of a function are where it is called so."""
     own, place = parameters(node), Place(called.project, called.scope, {}, called.heap)
     found = dict(zip((a.arg for a in (*node.args.posonlyargs, *node.args.args)), values, strict=False))
