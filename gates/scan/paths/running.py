@@ -146,15 +146,11 @@ class Running(Contexts):
         kept = dict(given(made, instance, owner, where))
         return path.but(heap={**path.heap, **kept}) if kept else path
 
-    def of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
-        """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
-        sides, calls = self.sides(chosen.test, paths, scope), kept(node, _calls)
-        return [each for path, truth in sides for each in self.call(calls[not truth], [path], scope)]
-
     def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
         """Run a call: what it is made of, then the event that it is, or the function that it runs."""
-        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):
-            return self.of_choice(node, node.func.value, paths, scope)
+        if isinstance(node.func, ast.Attribute) and isinstance(chosen := node.func.value, ast.IfExp):
+            sides, calls = self.sides(chosen.test, paths, scope), kept(node, _calls)
+            return [each for path, truth in sides for each in self.call(calls[not truth], [path], scope)]
         parts = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         parts += [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
         parts += [keyword.value for keyword in node.keywords]
