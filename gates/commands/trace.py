@@ -105,9 +105,7 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
     return matrix, broken
 
 
-def _read(
-    sources: Sources, paths: Iterable[str], look: Callable[[SourceModule], Iterable[T]]
-) -> tuple[list[T], list[Gap]]:
+def _read(sources: Sources, paths: list[str], look: Callable[[SourceModule], Iterable[T]]) -> tuple[list[T], list[Gap]]:
     """Return what there is in the Python files under some paths, and the files that could not be read."""
     found, gaps = list[T](), list[Gap]()
     for path in [path for path in sources.files(tuple(dict.fromkeys(paths))) if path.suffix == ".py"]:
