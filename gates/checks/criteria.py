@@ -300,12 +300,9 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         for criterion in task.criteria
         for f in judge_code(task, criterion, evidence)
     ]
-    yield Section(
-        title="Expected and Actual Architecture",
-        text="What the code that criteria are bound to must be and use, and what it does.",
-        columns=("Kept", "Code", "Expected", "Actual"),
-        rows=tuple(dict.fromkeys(rows)),
-    )
+    title, columns = "Expected and Actual Architecture", ("Kept", "Code", "Expected", "Actual")
+    text = "What the code that criteria are bound to must be and use, and what it does."
+    yield Section(title=title, text=text, columns=columns, rows=tuple(dict.fromkeys(rows)))
     metrics = (
         ("Files analysed", str(tree.files)),
         ("Files not parsed", "; ".join(tree.unparsed) or "none"),

@@ -289,12 +289,8 @@ def _described(run: PytestRun) -> Iterator[Section]:
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     times = tuple((f"{test.duration_s:.2f}", test.id) for test in slowest)
     yield Section(title="Slowest Tests", columns=("Duration (s)", "Test"), rows=times)
-    yield Section(
-        title="Warnings",
-        text="" if run.warnings else "None.",
-        columns=("Category", "Place", "Message"),
-        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings),
-    )
+    told = tuple((w.category, str(w.location), w.message) for w in run.warnings)
+    yield Section(title="Warnings", text="" if told else "None.", columns=("Category", "Place", "Message"), rows=told)
 
 
 def _certificate(run: PytestRun, memory: str) -> Section:
