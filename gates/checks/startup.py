@@ -155,13 +155,10 @@ class Startup(Evidence):
         before, make = seen.before(cls), partial(_imports, asked, task, context, folder)
         imports = seen.taken_or("imports", before.imports if before else None, make, context)
         built, builds = built_wheel(context, folder / "wheel")
-        return cls(
-            how="each module imported in a process of its own, and a wheel built from a copy",
-            commands=(imports.command, *(run.as_command("build") for run in builds)),
-            build=built,
-            imports=imports,
-            aside=tuple(f"{context.shown(path)}: {why}" for path, why in aside.items()),
-        )
+        left = tuple(f"{context.shown(path)}: {why}" for path, why in aside.items())
+        commands = (imports.command, *(run.as_command("build") for run in builds))
+        how = "each module imported in a process of its own, and a wheel built from a copy"
+        return cls(how=how, commands=commands, build=built, imports=imports, aside=left)
 
 
 def _imports(asked: dict[str, Any], task: Task, context: Context, folder: Path) -> Imports:

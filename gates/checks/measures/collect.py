@@ -145,14 +145,9 @@ class Regressions(Evidence):
         here = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
         differing = {*history.differing(commit), *(path for path in here if path not in tree)}
         idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
-        return cls(
-            how=f"git, and workers in the files of {commit[:12]} and in the work tree, in turn",
-            base=name,
-            commit=commit,
-            changed=tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation))),
-            code=digest_of(code),
-            is_new=not code,
-        )
+        changed = tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation)))
+        how = f"git, and workers in the files of {commit[:12]} and in the work tree, in turn"
+        return cls(how=how, base=name, commit=commit, changed=changed, code=digest_of(code), is_new=not code)
 
     def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
         """Return the run that answers a measure."""
