@@ -78,8 +78,6 @@ def _run() -> int:
     except SystemExit:  # nothing of ours: so click ends where the reader of stdout has left
         return NOT_READ
     stop_if_interrupted()
-    if sys.stdout:  # there is none where the shell has closed it
-        sys.stdout.flush()
     return code
 
 

@@ -112,12 +112,9 @@ class EvidenceSet:
         """Return why there is no evidence of a kind."""
         return self.missing.get(kind, self.why)
 
-    def __contains__(self, kind: type[Evidence]) -> bool:
-        return kind in self.present or kind in self.missing
-
     def collect(self, kind: type[Evidence], task: Task, context: Context) -> None:
         """Collect a kind once; a kind that cannot be had leaves its reason."""
-        if kind in self:
+        if kind in self.present or kind in self.missing:
             return
         stop_if_interrupted()
         try:

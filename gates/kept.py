@@ -36,8 +36,7 @@ from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT, is_left_out
 from gates.project.files import files_of
-from gates.project.revision import environment as machine
-from gates.project.revision import git
+from gates.project.revision import environment, git
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Report
 from gates.task.task import Selection, Task
@@ -81,7 +80,7 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
-        [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
+        [platform.node(), *(f"{name}={value}" for name, value in sorted(environment(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
         [*_known(context.root)],
     )
@@ -235,7 +234,7 @@ def _told(path: str) -> str:
 
 def installed(root: Path, python: str) -> str:
     """Return the digest of the interpreter and every file that it may import, by sizes and times: tens of thousands."""
-    return hashlib.sha256("\0".join(_importable(root, python)).encode("utf-8", "surrogateescape")).hexdigest()
+    return _digest(_importable(root, python))
 
 
 def _importable(root: Path, python: str) -> Iterator[str]:

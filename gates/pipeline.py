@@ -117,7 +117,6 @@ def fold(task: Task, gates: Sequence[GateReport], evidence: EvidenceSet, finding
     stands = {each.id: criteria.status(f for f in seen if f.criterion == each.id) for each in task.criteria}
     findings += (*criteria.unneeded(task, gates, day_of(evidence)), *criteria.unseen(task, seen, stands))
     findings += (criteria.judge_coverage(task, stands),)
-    everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
         task=task.identity,
@@ -125,7 +124,7 @@ def fold(task: Task, gates: Sequence[GateReport], evidence: EvidenceSet, finding
         environment={},
         started_at="",
         duration_s=0,
-        verdict=criteria.decide(everything),
+        verdict=criteria.decide([*(finding for gate in gates for finding in gate.findings), *findings]),
         score=criteria.score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
         findings=findings,
         gates=tuple(gates),

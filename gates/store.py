@@ -70,15 +70,12 @@ def _staged(paths: Iterable[Path], what: str, where: Path) -> Iterator[dict[Path
                     left.unlink(missing_ok=True)
 
 
-def write_page(path: Path | None, text: str) -> bool:
-    """Write a page where one was asked for; raise `UsageError` where that cannot be."""
-    if path is None:
-        return False
+def write_page(path: Path, text: str) -> None:
+    """Write a page where it was asked for; raise `UsageError` where that cannot be."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{str(path)!r} cannot be written: {error.strerror or error}; choose another file") from error
-    return True
 
 
 def last(out: Path, name: str = RESULT) -> Report | None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gates.checks.startup import Built, Imported, Startup
+from gates.checks.startup import Built, Imported, Imports, Startup
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines
-from gates.model import Location, Outcome
+from gates.model import CommandRecord, Location, Outcome
 
 TEST = "tests/test_core.py::test_double"
 
@@ -40,12 +40,12 @@ def a_module(name: str = "pkg.core", ending: Outcome = Outcome.PASSED, **changes
     return Imported.model_validate({**facts, **changes})
 
 
-def started(*modules: Imported, **changes: Any) -> Startup:
+def started(*modules: Imported, problem: str = "", **changes: Any) -> Startup:
     """A package that was built, and modules that import by themselves."""
+    command = CommandRecord(purpose="imports", argv=("python",), ended="exit code 0", duration_s=1.0)
     facts: dict[str, Any] = {
         "how": "a wheel, and each module alone",
         "build": Built(ending=Outcome.PASSED, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl"),
-        "modules": modules or (a_module(),),
-        "aside": (),
+        "imports": Imports(command=command, modules=modules or (a_module(),), problem=problem),
     }
-    return Startup.model_validate({**facts, **changes})
+    return Startup.model_validate({"aside": (), **facts, **changes})

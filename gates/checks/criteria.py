@@ -10,7 +10,7 @@ from gates.code.symbols import SymbolTrace
 from gates.evidence.called_code import CalledCode
 from gates.evidence.recorded_step import Seen, seen_of
 from gates.evidence.source_tree import PatternTrace, RuleTrace, SourceTree
-from gates.evidence.tests.pytest_run import PytestRun, tests_of
+from gates.evidence.tests.pytest_run import LOG, PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Severity
 from gates.project.files import is_under
@@ -23,7 +23,6 @@ from gates.words import counted, meant
 
 Findings = Iterator[Finding]
 NONE = "The criterion has no implementation."
-LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
 
 
@@ -301,12 +300,9 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         for criterion in task.criteria
         for f in judge_code(task, criterion, evidence)
     ]
-    yield Section(
-        title="Expected and Actual Architecture",
-        text="What the code that criteria are bound to must be and use, and what it does.",
-        columns=("Kept", "Code", "Expected", "Actual"),
-        rows=tuple(dict.fromkeys(rows)),
-    )
+    title, columns = "Expected and Actual Architecture", ("Kept", "Code", "Expected", "Actual")
+    text = "What the code that criteria are bound to must be and use, and what it does."
+    yield Section(title=title, text=text, columns=columns, rows=tuple(dict.fromkeys(rows)))
     metrics = (
         ("Files analysed", str(tree.files)),
         ("Files not parsed", "; ".join(tree.unparsed) or "none"),

@@ -66,7 +66,7 @@ def _run(index: int, entry: EntryPoint, probe: Probe) -> EntryRun:
     context, limit = probe.context, entry.timeout_s or probe.context.timeout_s
     if entry.call:
         asked = {"call": entry.call, "args": entry.args, "script": entry.call in scripts_of(context.root)}
-        seen = probe.ask("calculating:once", f"{index}", asked, limit, threads=None)
+        seen = probe.ask("calculating:once", f"{index}", asked, limit, env={})
     else:
         argv = context.argv(entry.run or (), out=str(probe.folder / f"{index}.out"))
         seen = probe.run(argv, f"{index}", limit)
@@ -147,12 +147,10 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     entries = evidence.get(EntryPointRuns)
     runs = entries.runs if entries else ()
     ends = [(one.process.ended, f"{one.process.duration_s:.2f}") if one.process else (one.problem, "-") for one in runs]
-    yield Section(
-        title="Entry Points",
-        text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
-        columns=("Ended", "Returned", "Duration (s)", "Command or call"),
-        rows=tuple((ended, run.returned or "-", took, run.name) for run, (ended, took) in zip(runs, ends, strict=True)),
-    )
+    rows = tuple((ended, run.returned or "-", took, run.name) for run, (ended, took) in zip(runs, ends, strict=True))
+    columns = ("Ended", "Returned", "Duration (s)", "Command or call")
+    text = "" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}."
+    yield Section(title="Entry Points", text=text, columns=columns, rows=rows)
     for run in runs:
         if run.error and run.process:
             last = "\n".join(run.process.stderr.tail.strip().splitlines()[-30:])

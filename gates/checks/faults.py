@@ -107,8 +107,7 @@ def plan(task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Leave open each criterion whose tests pass without its code; what could not be tried is only told."""
-    seen, run = evidence.get(EmptiedCode), evidence.get(PytestRun)
-    ran = run is not None and run.complete
+    seen = evidence.get(EmptiedCode)
     for criterion in _traced(task):
         about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence="EmptiedCode.json")
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
@@ -123,10 +122,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             own_place = about.but(location=symbol.location, subject=symbol.symbol, expected="a test that notices")
             yield own_place.unknown(message, fix)
         if not pseudo and not uncalled:
-            alone = ran and not stands_beside(task, criterion)
-            bound = bool(tests_of(task, criterion, run))
-            missing = "" if seen else evidence.why_missing(EmptiedCode)
-            yield _noticed(about, criterion, own, missing, alone=alone, bound=bound)
+            yield _noticed(about, criterion, own, task, evidence)
     yield from _changed(evidence)
 
 
@@ -163,10 +159,8 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     return f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it.", fix
 
 
-def _noticed(
-    about: About, criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool, bound: bool
-) -> Finding:
-    """Say that the tests `bound` to a criterion notice, or why that is not known: open where they stand `alone`."""
+def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], task: Task, seen: EvidenceSet) -> Finding:
+    """Say that the tests bound to a criterion notice, or why that is not known: open where they stand alone."""
     noticed = [symbol for symbol in own if symbol.noticed]
     if noticed:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
@@ -174,13 +168,15 @@ def _noticed(
         message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
         count = f"{len(noticed)} of {len(own)} symbols"
         return about.passed(message, level=Level.ADVISORY, actual=count, unseen=bool(rest))
+    run, missing = seen.get(PytestRun), "" if seen.get(EmptiedCode) else seen.why_missing(EmptiedCode)
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
     message = f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}."
+    alone = run is not None and run.complete and not stands_beside(task, criterion)
     if (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own):
         fix = "Bind tests that call its code and pass in a copy of the project; faster ones, where time was up."
         return about.unknown(message, fix)
     about = about.but(level=Level.ADVISORY, severity=Severity.INFO)
-    if missing or (bound and not own):
+    if missing or (not own and tests_of(task, criterion, run)):
         return about.unknown(message, follows=not missing)
     return about.not_asked(message if own else f"No test is bound to {criterion.id} that could notice its code.")
 

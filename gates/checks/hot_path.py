@@ -172,7 +172,7 @@ class HotPaths(Probes[HotPath, HotSeen]):
     def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
         """Run a callable in a process of its own."""
         asked = {"call": part.call, "args": part.args, "steps": part.steps}
-        told = probe.ask("recorder.hot_path", name, asked, limit_s, threads=None)
+        told = probe.ask("recorder.hot_path", name, asked, limit_s, env={})
         return readable(HotSeen(problem=told.trouble, place=told.place), lambda: {"run": told.of("step")})
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
-from gates.measuring.interval import Estimate
+from gates.measuring.interval import LEVEL, Estimate
 from gates.model import Location, Model, Outcome
 from gates.task.types import OneCall
 from gates.words import shown, sparkline
@@ -31,7 +31,6 @@ class Leak(OneCall):
     tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
 
 
-ALPHA = 0.05
 DROPPED = 0.3
 LEAST = 10  # values of which a slope is taken
 ENOUGH = 15  # values that show by themselves that a growth has ended
@@ -44,10 +43,10 @@ def theil_sen(values: Sequence[float]) -> Estimate:
     n = len(values)
     slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
     deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)  # of Kendall's statistic without a trend
-    apart = int(statistics.NormalDist().inv_cdf(1 - ALPHA / 2) * deviation) + 2
+    apart = int(statistics.NormalDist().inv_cdf((1 + LEVEL) / 2) * deviation) + 2
     k = (len(slopes) - apart) // 2  # so many slopes may be left out at each end
     low, high = (slopes[k], slopes[-1 - k]) if k >= 0 else (-math.inf, math.inf)
-    return Estimate(statistics.median(slopes), low, high, n, 1 - ALPHA)
+    return Estimate(statistics.median(slopes), low, high, n, LEVEL)
 
 
 def kept(values: Sequence[float]) -> Sequence[float]:
@@ -163,7 +162,7 @@ class Leaks(Probes[Leak, LeakRun]):
         def asked(suffix: str, epochs: int, warm: int = 0) -> Probed:
             about = {"call": part.call, "args": part.args, "least": part.epochs}
             told = {**about, "epochs": epochs, "warm": warm}
-            return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
+            return probe.ask("leaks", f"{name}{suffix}", told, limit_s, env={})
 
         first = _watched(asked("", part.epochs), part.epochs)
         if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Outcome.PASSED}:

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from gates.check import Said
-from gates.child.probing import Probe, Probed
+from gates.child.probing import THREADS, Probe, Probed
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
-from gates.measuring.interval import Estimate, student
+from gates.measuring.interval import LEVEL, Estimate, student
 from gates.model import Outcome
 from gates.task.types import Json, Located, Name, OneCall, Seconds
 from gates.words import grouped, shown
@@ -73,7 +73,6 @@ class Scale(OneCall):
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
 
 
-LEVEL = 0.95
 STEP = 0.005
 MOST = 5.0
 HARDLY = math.log(1.1)  # what grows by less, from the least size to the largest, is all but constant
@@ -162,7 +161,7 @@ class Scaling(Probes[Scale, Scaled]):
         """Measure a step; the same call with the folders of another revision measures it there."""
         told = part.model_dump(include={"call", "args", "kwargs", "of", "threads", "restarts", "budget_s"})
         asked = {**told, "argument": part.argument, "sizes": part.sizes}
-        probed = probe.ask("scaling", name, asked, limit_s, threads=part.threads)
+        probed = probe.ask("scaling", name, asked, limit_s, {THREADS: str(part.threads)})
         return readable(Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes), lambda: _facts(probed))
 
 

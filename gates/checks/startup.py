@@ -136,9 +136,8 @@ class Startup(Evidence):
     """The build of the package, and the import of each of its modules by itself in a fresh process."""
 
     build: Built
-    modules: tuple[Imported, ...]
+    imports: Imports
     aside: tuple[str, ...]
-    problem: str = ""
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -154,21 +153,16 @@ class Startup(Evidence):
         preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
         asked = {"modules": [*modules.items()], "preload": preload, "own": sorted(own), "each_s": each_s}
         before, make = seen.before(cls), partial(_imports, asked, task, context, folder)
-        told = before and {"command": before.commands[0], "modules": before.modules, "problem": before.problem}
-        imports = seen.taken_or("imports", Imports.model_validate(told) if told else None, make, context)
+        imports = seen.taken_or("imports", before.imports if before else None, make, context)
         built, builds = built_wheel(context, folder / "wheel")
-        return cls(
-            how="each module imported in a process of its own, and a wheel built from a copy",
-            commands=(imports.command, *(run.as_command("build") for run in builds)),
-            build=built,
-            modules=imports.modules,
-            aside=tuple(f"{context.shown(path)}: {why}" for path, why in aside.items()),
-            problem=imports.problem,
-        )
+        left = tuple(f"{context.shown(path)}: {why}" for path, why in aside.items())
+        commands = (imports.command, *(run.as_command("build") for run in builds))
+        how = "each module imported in a process of its own, and a wheel built from a copy"
+        return cls(how=how, commands=commands, build=built, imports=imports, aside=left)
 
 
 def _imports(asked: dict[str, Any], task: Task, context: Context, folder: Path) -> Imports:
-    told = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, threads=None)
+    told = Probe(context, task, folder).ask("importing", "imports", asked, context.timeout_s, env={})
     if told.process is None:
         raise EvidenceUnavailable(told.problem)
     tried = tuple(map(Imported.model_validate, told.of("module")))
@@ -198,12 +192,12 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if seen is None:
         yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
         return
-    built = seen.build
-    imported = sum(module.ending is Outcome.PASSED for module in seen.modules)
+    built, modules = seen.build, seen.imports.modules
+    imported = sum(module.ending is Outcome.PASSED for module in modules)
     by = f" ({built.backend})" if built.backend else ""
     facts = (
         ("Build", f"{BUILT.get(built.ending, 'no package')}{by}: {built.problem or built.wheel}"),
-        ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
+        ("Modules imported by themselves", f"{imported} of {len(modules)}"),
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
     )
     yield Section(title="Build and Start-up", facts=facts)
@@ -230,7 +224,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from (_unseen(about, why) for about in (BUILD, IMPORTS))
     else:
         yield _build(seen)
-        yield from _of_imports(seen)
+        yield from _of_imports(seen.imports)
 
 
 def _build(seen: Startup) -> Finding:
@@ -248,7 +242,7 @@ def _build(seen: Startup) -> Finding:
     return about.failed(message, "Fix what the backend names.", evidence="startup/build.stderr.txt")
 
 
-def _of_imports(seen: Startup) -> Iterator[Finding]:
+def _of_imports(seen: Imports) -> Iterator[Finding]:
     about = IMPORTS.but(level=Level.SHOULD, expected="imported")
     amiss = [module for module in seen.modules if module.ending is not Outcome.PASSED]
     for module in amiss:

@@ -23,6 +23,8 @@ from gates.task.task import Task
 from gates.words import printable
 
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "1", "WANDB_ERROR_REPORTING": "0", "WANDB_DISABLE_GIT": "1"}
+THREADS = "OMP_NUM_THREADS"
+ONE_THREAD = {THREADS: "1"}
 MOST = 256 * 1024 * 1024
 SHARE = 0.8  # of the time limit, after which a program begins nothing new
 Entry = dict[str, object]
@@ -80,19 +82,11 @@ class Probe:
         self.commands: list[CommandRecord] = []
 
     def ask(
-        self,
-        program: str,
-        name: str,
-        asked: Mapping[str, object],
-        limit_s: float,
-        *,
-        threads: int | None = 1,
-        env: Mapping[str, str] | None = None,
+        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, env: Mapping[str, str] = ONE_THREAD
     ) -> Probed:
-        """Run a program; `name` is that of its journal. No `threads` are those it has."""
+        """Run a program; `name` is that of its journal, `env` what its environment has beside ours."""
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "seconds": SHARE * limit_s})
-        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
-        env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
+        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
         with question:
             ran = self.run(command(self.context.python, program, str(question.path)), name, limit_s, env)
         if ran.process is None:

@@ -22,6 +22,7 @@ from gates.model import CommandRecord, Model
 
 T = TypeVar("T")
 R = TypeVar("R")
+Env = Mapping[str, str]
 KEPT = 1024 * 1024
 GRACE_S = 2.0
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
@@ -78,9 +79,7 @@ class ProcessRun(Model):
         return CommandRecord(purpose=purpose, argv=argv or self.argv, ended=self.ended, duration_s=self.duration_s)
 
 
-def run(
-    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None
-) -> ProcessRun:
+def run(argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Env | None = None) -> ProcessRun:
     """Run a command to its end; both streams are kept, bounded, beside `log`.
 
     What it started is gone when this returns or raises, but for what clears its environment and leaves its group.
@@ -92,7 +91,7 @@ def run(
 
 @contextmanager
 def running(
-    argv: Sequence[str], *, cwd: Path, log: Path, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
+    argv: Sequence[str], *, cwd: Path, log: Path, env: Env | None = None, pass_fds: Sequence[int] = ()
 ) -> Iterator["Running"]:
     """Start a command, or raise `EvidenceUnavailable`; when the context is left, all that it started is gone."""
     started = None
@@ -112,9 +111,7 @@ def running(
 class Running:
     """A command in a session of its own, with a mark in its environment that all that it starts inherits."""
 
-    def __init__(
-        self, argv: Sequence[str], cwd: Path, log: Path, env: Mapping[str, str], pass_fds: Sequence[int]
-    ) -> None:
+    def __init__(self, argv: Sequence[str], cwd: Path, log: Path, env: Env, pass_fds: Sequence[int]) -> None:
         self._argv, self._mark, self._killed = tuple(argv), secrets.token_hex(16), _oom_kills()
         self._began, self._limit_s, self._duration_s = time.monotonic(), 0.0, 0.0
         self._peak: int | None = None
@@ -181,11 +178,9 @@ class Running:
         )
 
 
-def _reaped(
-    child: subprocess.Popen[bytes], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
-) -> int | None:
+def _reaped(child: subprocess.Popen[bytes], limit_s: float, meanwhile: Callable[[], None] = lambda: None) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
-    limit, delay, ends = time.monotonic() + timeout_s, 0.0005, list[int]()
+    limit, delay, ends = time.monotonic() + limit_s, 0.0005, list[int]()
     with suppress(AttributeError, OSError):  # what can be read once it has ended, where the system has such a thing
         ends = [os.pidfd_open(child.pid)]
     try:

@@ -84,12 +84,9 @@ def _measured(
         return None, f"not kept: asked for {on}, measured on {run.samples.device.type}"
     if bind(whole, measurement, context) != files:
         return None, "not kept: its files changed while it was measured"
-    bundled = BundledRun(
-        definition=definition_of(measurement),
-        measures=tuple(map(definition_of, whole.measures_of(measurement.id))),
-        files=files,
-        run=run.model_copy(update={"process": None, "raw": None}),  # which are of this machine
-    )
+    definition, measures = definition_of(measurement), tuple(map(definition_of, whole.measures_of(measurement.id)))
+    shared = run.model_copy(update={"process": None, "raw": None})  # which are of this machine
+    bundled = BundledRun(definition=definition, measures=measures, files=files, run=shared)
     return bundled, f"measured on {run.samples.device.name}"
 
 

@@ -12,10 +12,9 @@ from gates.child.guardian import every, guarded_folder
 from gates.config import Context, Project
 from gates.errors import EvidenceUnavailable
 from gates.model import Model
+from gates.project import revision
 from gates.project.files import near
 from gates.project.policy import TEMPLATES
-from gates.project.revision import environment, web_of
-from gates.project.revision import observe as observe_revision
 from gates.proving.bench import Bench
 from gates.proving.cases import Trial, concluded, observe
 from gates.proving.proof import PROOF, PROOF_SCHEMA, Proof, markdown, text
@@ -45,7 +44,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     narrowed(task, request.only)
     out = request.out or request.project.reports / task.id
     store.prepare(out)
-    web = web_of(request.project.root)  # before the faults are tried, as what they are tried on
+    web = revision.web_of(request.project.root)  # before the faults are tried, as what they are tried on
     with guarded_folder() as folder:
         proof = writable(_prove(task, request.project.context(folder), request, say))
     told, page = proof.model_dump_json(indent=1, by_alias=True), markdown(proof, web, request.project.root / TEMPLATES)
@@ -56,7 +55,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
 def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str], None]) -> Proof:
     begun, clock = datetime.now(UTC), time.time()
     chosen = [task.criterion(asked.only)] if asked.only else list(task.criteria)
-    before = observe_revision(task, context)
+    before = revision.observe(task, context)
     bench = Bench(task, context, asked.jobs)
     say("looking at the evidence without a fault")
     baseline, note = observe(narrowed(task, asked.only), bench)
@@ -71,7 +70,7 @@ def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str
         say(f"{len(faults)} faults to try by tests")
     with every(TELL_S, lambda: say(progress.so_far())):
         ends = baseline.tried(faults, bench, time.time() + asked.budget_s)
-    changed = observe_revision(task, context).digest != before.digest
+    changed = revision.observe(task, context).digest != before.digest
     return Proof(
         schema=PROOF_SCHEMA,
         task=task.id,
@@ -81,7 +80,7 @@ def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.time() - clock, 1),
         budget_s=asked.budget_s,
-        environment=environment(context),
+        environment=revision.environment(context),
         notes=tuple(filter(None, (note, CHANGED if changed else ""))),
         criteria=tuple(concluded(*case, ends) for case in cases),
     )

@@ -105,9 +105,7 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
     return matrix, broken
 
 
-def _read(
-    sources: Sources, paths: Iterable[str], look: Callable[[SourceModule], Iterable[T]]
-) -> tuple[list[T], list[Gap]]:
+def _read(sources: Sources, paths: list[str], look: Callable[[SourceModule], Iterable[T]]) -> tuple[list[T], list[Gap]]:
     """Return what there is in the Python files under some paths, and the files that could not be read."""
     found, gaps = list[T](), list[Gap]()
     for path in [path for path in sources.files(tuple(dict.fromkeys(paths))) if path.suffix == ".py"]:
@@ -312,9 +310,10 @@ def perform(project: Project, task: str | None, *, form: str, out: Path | None) 
         page = rendered("matrix.md.j2", project.root / TEMPLATES, **values)
     else:
         page = text(matrix, whole=task is not None)
-    page = "" if store.write_page(out, page) else page
+    if out:
+        store.write_page(out, page)
     where = project.settings.tasks
     nothing = [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
     kinds = {gap.kind for gap in matrix.gaps}
     code = 2 if broken else 1 if Kind.DEAD in kinds else 3 if kinds or not matrix.rows else 0
-    return page, broken or nothing, code
+    return "" if out else page, broken or nothing, code

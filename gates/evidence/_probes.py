@@ -17,7 +17,6 @@ from gates.task.types import Run
 
 P = TypeVar("P", bound=Run)
 S = TypeVar("S", bound=Model)
-M = TypeVar("M", bound=Model)
 LONGEST = 600
 
 
@@ -56,7 +55,7 @@ class Probes(Evidence, Generic[P, S]):
         raise NotImplementedError
 
 
-def readable(seen: M, facts: Callable[[], Mapping[str, object]]) -> M:
+def readable(seen: S, facts: Callable[[], Mapping[str, object]]) -> S:
     """Return what was seen with the facts of its journal; where these cannot be read, that is its problem."""
     try:
         return type(seen).model_validate({**dict(seen), **facts()})
@@ -180,13 +179,10 @@ class ProbeCheck(Generic[P, S]):
         pairs = [*zip(parts, found.seen if found else (), strict=False)]
         told = [(part, seen, next(iter(self.aspects(part)[0].judge(part, seen)))) for part, seen in pairs]
         if parts:
-            yield Section(
-                title=self.title,
-                text=self.text if found else f"Not run: {evidence.why_missing(self.evidence)}.",
-                facts=tuple((part.name, fact) for part, seen in pairs if (fact := self.facts(part, seen))),
-                columns=self.columns,
-                rows=tuple(row for each in told for row in self.rows(*each)),
-            )
+            text = self.text if found else f"Not run: {evidence.why_missing(self.evidence)}."
+            facts = tuple((part.name, fact) for part, seen in pairs if (fact := self.facts(part, seen)))
+            rows = tuple(row for each in told for row in self.rows(*each))
+            yield Section(title=self.title, text=text, facts=facts, columns=self.columns, rows=rows)
 
 
 def _words(task: Task, part: P, said: Said) -> dict[str, object]:

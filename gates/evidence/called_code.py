@@ -174,15 +174,14 @@ class CalledCode(Evidence):
     @classmethod
     def _tried(cls, asked: Sequence[Asked], code: Mapping[str, Code], task: Task, context: Context) -> Self:
         with benched(task, context, len(asked), most=len(asked)) as copies:
-            told = process.side_by_side(lambda pair: _tried(*pair, *code[pair[0].id], task, copies), asked)
+            told = process.side_by_side(lambda pair: _tried(pair, code[pair[0].id], task, copies), asked)
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 
 
-def _tried(
-    criterion: Criterion, one: Standing, functions: Functions, unseen: str, task: Task, copies: Bench
-) -> tuple[CommandCall, CommandRecord]:
+def _tried(asked: Asked, code: Code, task: Task, copies: Bench) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
+    (criterion, one), (functions, unseen) = asked, code
     marks, root = Path(tempfile.mkdtemp(dir=copies.look.evidence)), copies.look.root
     refused = REFUSED if one.arm is None else REFUSED_LATER.format(str(marks / STEPPING))
     texts = dict[str, str]()

@@ -15,7 +15,13 @@ OPTIMIZER = ("clip", "given_grad", "plain_step", "zero_grad", "uncleared", "sche
 WORDS = ("forward", "autocast_enter", "autocast_exit", *BACKWARD, *SCALER, *OPTIMIZER)
 
 
-class Happened(Model):
+class Placed(Model):
+    """Something that the recorder told of, and the line of the project that led to it."""
+
+    location: Location | None = None
+
+
+class Happened(Placed):
     """One call, where in the project it came from, and which scaler and optimizers (by number) it was about.
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
@@ -24,7 +30,6 @@ class Happened(Model):
     """
 
     word: str
-    location: Location | None = None
     scaler: int | None = None
     optimizers: tuple[int, ...] = ()
     scaling: bool = False
@@ -105,24 +110,22 @@ class Breach:
 def broken_in(events: Sequence[Happened], orders: Iterable[RuntimeOrder], *, whole: bool) -> Iterator[Breach]:
     """Yield what breaks an order in a run, seen as a `whole` or not, of each scaler with each of its optimizers."""
     ends = ("done", "end") if whole else ()
-    compiled = [(rule, Order.parse(rule.order, WORDS)) for rule in orders]
+    compiled = [(rule, Order.parse(rule.order, WORDS)) for rule in orders if whole or not rule.demanded]
     for scaler, optimizer in pairs(events):
         places, word = _word(_about(events, scaler, optimizer), ends)
         for rule, order in compiled:
-            trace = _broken(rule, order, places, word, whole=whole)
+            trace = _broken(rule, order, places, word)
             if trace:
                 yield Breach(rule, trace)
 
 
-def _broken(
-    rule: RuntimeOrder, order: Order, places: Sequence[Happened | None], word: Sequence[str], *, whole: bool
-) -> list[Happened]:
+def _broken(rule: RuntimeOrder, order: Order, places: Sequence[Happened | None], word: Sequence[str]) -> list[Happened]:
     if not all(set(names) & set(word) for names in rule.needs):
         return []
     match = order.search(word)
     if rule.demanded:
         missing = [place for place in places if place is not None and place.word in rule.at]
-        return missing[:1] if whole and match is None else []
+        return missing[:1] if match is None else []
     if match is None:
         return []
     matched = [place for place in places[match[0] : match[1]] if place is not None]

@@ -5,23 +5,22 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gates.check import EvidenceSet
-from gates.child.probing import UNTOLD, Entry, Probe, Probed
+from gates.child.probing import Entry, Probe, Probed
 from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
-from gates.evidence.recorded_orders import WORDS, Breach, Happened, RuntimeOrder, broken_in, runtime_orders
+from gates.evidence.recorded_orders import WORDS, Breach, Happened, Placed, RuntimeOrder, broken_in, runtime_orders
 from gates.evidence.source_tree import rules_of
 from gates.model import Location, Model
 from gates.task.task import Need, TrainingStep
 
 M = TypeVar("M", bound=Model)
-# What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
-ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
+# What a training step shows here is its semantics: on every machine the same, on a CPU.
+ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
 
-class Attempt(Model):
+class Attempt(Placed):
     """One step of an optimizer, taken or left out (`skipped`), if it moved a parameter, and what it began with."""
 
-    location: Location | None = None
     optimizer: int
     scaler: int | None = None
     skipped: bool
@@ -32,7 +31,7 @@ class Attempt(Model):
     params: tuple[str, ...] = ()
 
 
-class Compared(Model):
+class Compared(Placed):
     """Gradients beside those of the same modules in float64, before they were clipped or used (`when`).
 
     `factor` is by how much they are too large; `error` is the distance from the reference, relative to its length, and
@@ -41,7 +40,6 @@ class Compared(Model):
     is that of the reference, without any scale; `by_hand` the power of two that the project multiplied the loss with.
     """
 
-    location: Location | None = None
     optimizer: int
     when: str
     why_not: str = ""
@@ -58,7 +56,7 @@ class Compared(Model):
     by_hand: float = 1.0
 
 
-class Overflowed(Model):
+class Overflowed(Placed):
     """A step whose gradients were made infinite on purpose, and what became of it.
 
     `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
@@ -66,7 +64,6 @@ class Overflowed(Model):
     computed again.
     """
 
-    location: Location | None = None
     optimizer: int
     changed: int
     state_changed: tuple[str, ...] = ()
@@ -80,28 +77,25 @@ class Overflowed(Model):
     rates_after: tuple[float | None, ...] = ()
 
 
-class Logged(Model):
+class Logged(Placed):
     """One record of a training step, and where it went."""
 
     to: str
-    location: Location | None = None
     values: dict[str, float | None]
 
 
-class Absent(Model):
+class Absent(Placed):
     """A device that was asked for and not there: what torch answered, and if the run `ends` by it."""
 
     what: str
-    location: Location | None = None
     dtype: str | None = None
     ends: bool = False
 
 
-class Spoiled(Model):
+class Spoiled(Placed):
     """Parameters and buffers of a module that were finite and that a step, taken or left out, left otherwise."""
 
     names: tuple[str, ...]
-    location: Location | None = None
 
 
 class Recorded(Model):
@@ -177,7 +171,7 @@ class Recording(Probes[TrainingStep, StepRecording]):
 
         def run(journal: str, at: dict[str, int] | None) -> Recorded:
             asked = {"call": part.call, "args": part.args, "overflow": at}
-            seen = probe.ask("recorder.__main__", journal, asked, limit_s, threads=None, env=ALONE)
+            seen = probe.ask("recorder.__main__", journal, asked, limit_s, ALONE)
             recorded = as_recorded(seen)
             cut_off = seen.process is not None and seen.process.timed_out
             unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"

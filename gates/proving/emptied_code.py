@@ -95,11 +95,9 @@ class EmptiedCode(Evidence):
         purpose, ended = "tests without the code that they verify", f"{counted(len(tried), 'symbol')} emptied"
         argv, took_s = ("python", "-m", "pytest"), round(time.monotonic() - begun, 1)
         command = CommandRecord(purpose=purpose, argv=argv, ended=ended, duration_s=took_s)
-        return cls(
-            how="the tests of each criterion, run in a copy in which its code does nothing",
-            commands=(command,) if tried else (),
-            symbols=tuple(subject.told for subject in subjects),
-        )
+        symbols = tuple(subject.told for subject in subjects)
+        how = "the tests of each criterion, run in a copy in which its code does nothing"
+        return cls(how=how, commands=(command,) if tried else (), symbols=symbols)
 
 
 @dataclass

@@ -85,9 +85,6 @@ LIMIT_S = 20.0  # of processor time
 class Endless(Exception):
     """A rule that comes to no end."""
 
-    def __init__(self) -> None:
-        super().__init__(f"it came to no end: stopped after {LIMIT_S:g} s of processor time")
-
 
 @contextmanager
 def limited() -> Iterator[None]:
@@ -105,7 +102,7 @@ def limited() -> Iterator[None]:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise Endless
+    raise Endless(f"it came to no end: stopped after {LIMIT_S:g} s of processor time")
 
 
 @lru_cache(maxsize=40)  # files whose trees are held for the next folder

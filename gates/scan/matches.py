@@ -246,7 +246,8 @@ def may_meet(need: Constraint, hole: Hole) -> bool | None:
         return not need.type
     if need.regex and not need.regex.search(written(node)):
         return False
-    verdicts = {hole.names.is_a(node, wanted) for wanted in need.type}
+    names = hole.names
+    verdicts = {names.project.types.is_a(names.type_of(node), wanted) for wanted in need.type}
     return True if True in verdicts or not verdicts else None if None in verdicts else False
 
 

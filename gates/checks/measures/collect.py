@@ -60,8 +60,7 @@ class Sides(NamedTuple):
         paths = import_roots(self.task, replace(self.context, root=self.folders[side]))
         threads = measurement.threads
         made = launch(arm, python=self.context.python, paths=paths, threads=threads, device=device, seed=seed)
-        found_first = [*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-        env = {**made.env, "PYTHONPATH": os.pathsep.join(found_first)}
+        env = {**made.env, "PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, paths)))}
         if arm.time:  # what is timed from its start must not find compiled what the other must compile
             kept = self.context.evidence / f"bytecode-{side}"
             env |= {"PYTHONPYCACHEPREFIX": str(kept), "PYTHONDONTWRITEBYTECODE": ""}
@@ -146,14 +145,9 @@ class Regressions(Evidence):
         here = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
         differing = {*history.differing(commit), *(path for path in here if path not in tree)}
         idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
-        return cls(
-            how=f"git, and workers in the files of {commit[:12]} and in the work tree, in turn",
-            base=name,
-            commit=commit,
-            changed=tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation))),
-            code=digest_of(code),
-            is_new=not code,
-        )
+        changed = tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation)))
+        how = f"git, and workers in the files of {commit[:12]} and in the work tree, in turn"
+        return cls(how=how, base=name, commit=commit, changed=changed, code=digest_of(code), is_new=not code)
 
     def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
         """Return the run that answers a measure."""
@@ -177,7 +171,7 @@ def _measured(seen: Regressions, task: Task, history: History, context: Context,
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
     lent = tuple(dict.fromkeys(path for one, arm, _ in ways for path in _lend(_alone(one, arm), sides)))
-    runs = tuple(_run(sides, *way, measures, seen.code) for way, measures in zip(ways, groups.values(), strict=True))
+    runs = tuple(_run(sides, measures, seen.code) for measures in groups.values())
     where = ("on", seen.commit[:12], "and", "here")
     commands = tuple(run.recorded(f"{run.id} against the base", (run.id, *where)) for run in runs)
     return {"runs": runs, "lent": lent, "commands": commands}
@@ -206,10 +200,9 @@ def _lend(measurement: Measurement, sides: Sides) -> Iterator[str]:
             yield path
 
 
-def _run(
-    sides: Sides, measurement: Measurement, arm: str, device: str, measures: Sequence[Measure], code: str
-) -> MeasurementRun:
-    """Time an arm on both sides until the measures are decided; its samples are written beside the raw files."""
+def _run(sides: Sides, measures: Sequence[Measure], code: str) -> MeasurementRun:
+    """Time an arm on both sides until its measures are decided; its samples are written beside the raw files."""
+    measurement, arm, device = arm_of(sides.task, measures[0])
     one = _alone(measurement, arm)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,6 @@ from gates.words import printable
 
 RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
 WORKFLOWS = ".github/workflows"
-YAML = (".yaml", ".yml")
 RUNS_GATES = re.compile(r"^.*\bgates\s+run\b.*$", re.MULTILINE)
 
 
@@ -127,7 +126,7 @@ def _workflows(states: TwoStates) -> Iterator[Move]:
     """Name the lines of workflows that ran the gates and do so no longer as they did."""
     old, new = (
         {path: [*map(str.strip, RUNS_GATES.findall(text.decode("utf-8", "replace")))] for path, text in side.items()}
-        for side in states.changed((WORKFLOWS,), YAML)
+        for side in states.changed((WORKFLOWS,), spec.SUFFIXES)
     )
     kept = {line for lines in new.values() for line in lines}
     for path, lines in old.items():
@@ -142,7 +141,7 @@ def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
     for path in sorted(old.keys() | new.keys()):
         named = RULE_ID.search(new.get(path, b"").decode("utf-8", "replace"))
         replaces = named is not None and (Path(rules.__file__).parent / f"{named[1]}.yaml").is_file()
-        if path not in old and path.endswith(YAML) and not replaces:
+        if path not in old and path.endswith(spec.SUFFIXES) and not replaces:
             continue  # one more rule asks for more
         before, after = "there" if path in old else "none", "none" if path not in new else "there"
         what = f"{'template' if path.endswith('.j2') else 'code rule'} {path}"

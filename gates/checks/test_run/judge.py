@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet
 from gates.child.probing import advice_on
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.tests.pytest_run import RAISED, PytestRun
+from gates.evidence.tests.pytest_run import LOG, RAISED, PytestRun
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestOutcome, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
 
-LOG = "pytest/run.stdout.txt"
 INTERNAL = "INTERNALERROR>"
 SUITE = About(rule="EX001", check="suite", evidence=LOG, expected="exit code 0, all witnesses agree")
 DATA = About(rule="EX013", check="data")
@@ -290,12 +289,8 @@ def _described(run: PytestRun) -> Iterator[Section]:
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     times = tuple((f"{test.duration_s:.2f}", test.id) for test in slowest)
     yield Section(title="Slowest Tests", columns=("Duration (s)", "Test"), rows=times)
-    yield Section(
-        title="Warnings",
-        text="" if run.warnings else "None.",
-        columns=("Category", "Place", "Message"),
-        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings),
-    )
+    told = tuple((w.category, str(w.location), w.message) for w in run.warnings)
+    yield Section(title="Warnings", text="" if told else "None.", columns=("Category", "Place", "Message"), rows=told)
 
 
 def _certificate(run: PytestRun, memory: str) -> Section:

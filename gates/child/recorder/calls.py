@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from .observing import Outermost, Scene, has_gradient, held
 
 Call = Callable[..., Any]
+Own = tuple[str, int]  # the name of a call and the object that it is on, or 0
 
 
 def _listed(given: object) -> object:
@@ -23,13 +24,7 @@ def _listed(given: object) -> object:
 
 
 def around(
-    scene: Scene,
-    owner: Any,  # noqa: ANN401  # a class or a module
-    name: str,
-    before: Call | None,
-    after: Call | None = None,
-    *,
-    key: tuple[str, int] | None = None,
+    scene: Scene, owner: object, name: str, before: Call | None, after: Call | None = None, *, key: Own | None = None
 ) -> None:
     """Put a call between `before(*args)` and `after(result, *args)`; what it calls on the same object is its own."""
     original: Call = vars(owner)[name]
@@ -175,16 +170,13 @@ class Trackers:
                 self._scene.tell("log", to="return", values=values)
 
 
+WRITES: dict[str, Call] = {
+    "add_scalar": lambda tag, value=None, *_, **named: {tag: named.get("scalar_value", value)},
+    "add_scalars": lambda _tag, values=None, *_, **named: named.get("tag_scalar_dict", values),
+}
 TRACKERS: tuple[tuple[str, str, dict[str, Call]], ...] = (
     ("wandb", "Run", {"log": lambda data=None, *_, **__: data}),
-    (
-        "torch.utils.tensorboard",
-        "SummaryWriter",
-        {
-            "add_scalar": lambda tag, value=None, *_, **named: {tag: named.get("scalar_value", value)},
-            "add_scalars": lambda _tag, values=None, *_, **named: named.get("tag_scalar_dict", values),
-        },
-    ),
+    ("torch.utils.tensorboard", "SummaryWriter", WRITES),
 )
 
 

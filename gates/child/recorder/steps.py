@@ -29,16 +29,13 @@ class Steps:
         self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: Counter[GradScaler] = Counter()  # how often each was updated
-        around_all(
-            scene,
-            GradScaler,
-            {
-                "scale": (None, self._scaled),
-                "unscale_": (self._unscale, None),
-                "step": (self._step, self._stepped),
-                "update": (lambda scaler, *_, **__: self._tell("update", scaler), self._updated),
-            },
-        )
+        scaling = {
+            "scale": (None, self._scaled),
+            "unscale_": (self._unscale, None),
+            "step": (self._step, self._stepped),
+            "update": (lambda scaler, *_, **__: self._tell("update", scaler), self._updated),
+        }
+        around_all(scene, GradScaler, scaling)
         for owner in (Tensor, torch.autograd):  # a tensor's method calls autograd's function
             around(scene, owner, "backward", self._backward, self._backward_ended, key=("backward", 0))
         around(scene, torch.autograd, "grad", self._grad)

@@ -26,12 +26,12 @@ from gates.model import Model
 from gates.progress import counting
 from gates.project.files import files_of, is_under
 from gates.task.task import Criterion, Task
-from gates.words import first_of, printable
+from gates.words import first_of, grouped, printable
 
 PLUGIN = "gates_probe.witness"
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
-JOURNAL = "witness.jsonl"
+JOURNAL, LOG = "witness.jsonl", "pytest/run.stdout.txt"  # the second as reports name it
 MOST_DISTURBED = 20
 PLANNED = ("location", "criteria", "near")  # of a test, whenever it ended
 Journal = tuple[list[Entry], int]
@@ -194,7 +194,7 @@ class PytestRun(Evidence):
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
         events, foreign = journal
-        told = records.by_kind(events)
+        told: records.Told = grouped(events, lambda event: str(event["event"]))
         unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}
         tests = tuple(records.tests(told, context))
@@ -213,7 +213,7 @@ class PytestRun(Evidence):
             collect_errors=tuple(failed.values()),
             warnings=tuple(dict.fromkeys(records.warnings(told, context))),
             running=records.running(told),
-            disagreements=(*forged, *records.disagreements(ended, told, ran, folder, asked=task.tests)),
+            disagreements=(*forged, *records.disagreements(ended, told, ran, folder, task.tests)),
             versions={name: str(event[name]) for event in told["start"] for name in ("python", "pytest")},
             canaries=records.rigged(told),
             worker_errors=tuple(dict.fromkeys(_worker_errors(told))),

@@ -3,7 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,11 +15,6 @@ from gates.words import grouped, printable
 
 Told = Mapping[str, list[Event]]
 Tests = tuple[TestRecord, ...]
-
-
-def by_kind(events: Iterable[Event]) -> Told:
-    """Return the events of a run by their kind."""
-    return grouped(events, lambda event: str(event["event"]))
 
 
 def tests(told: Told, context: Context) -> Iterator[TestRecord]:
@@ -128,9 +123,7 @@ WHAT = {
 }
 
 
-def disagreements(
-    ended: ProcessRun, told: Told, tests: Tests, folder: Path, *, asked: tuple[str, ...]
-) -> Iterator[str]:
+def disagreements(ended: ProcessRun, told: Told, tests: Tests, folder: Path, asked: tuple[str, ...]) -> Iterator[str]:
     """Name every contradiction between the witnesses of a run that came to its own end."""
     if ended.exit_code not in {0, 1}:
         return

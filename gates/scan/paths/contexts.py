@@ -18,6 +18,8 @@ Paths = list[State]
 Run = list[tuple[State, Value]]
 Bind = Callable[[State, Value], State]
 Inner = Callable[[Paths], Paths]
+Values = tuple[Value, ...]
+Named = Mapping[str, Value]
 
 
 MAX_WORK = 2_000
@@ -40,7 +42,7 @@ def _united(one: State, other: State) -> State:
 class Contexts:
     """The part of a walk that joins paths, counts its work (`cut` where some were left out), and goes into contexts."""
 
-    enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
+    enter: Callable[[Closure, Values, Named, State], list[tuple[State, Value | None]]]
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
         self.project, self.happening, self.hot = project, happening, hot
@@ -173,22 +175,18 @@ class Contexts:
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             inner = self.behind(node.args[0], place)
             return self.give_up() if inner is not None and inner.node in self.hot else None  # called with what?
+        if isinstance(node, ast.Attribute) and (method := self._method(node, place)):
+            return method
+        owner = None
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
-            return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
-        if isinstance(node, ast.Attribute):
-            method = self._method(node, place)
-            if method is not None:
-                return method
-        if isinstance(node, ast.Name | ast.Attribute):
+        elif isinstance(node, ast.Name | ast.Attribute):
             named = place.dotted(node)
             if named in self.project.functions:
                 function, module = self.project.functions[named]
                 return Closure(function, self.project.scope_of(function, module), {})
-            if named not in self.project.classes:
-                owner = place.owner_of(node)
-                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
-        return None
+            owner = place.owner_of(node) if named not in self.project.classes else None
+        return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
 
     def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
         receiver = node.value
@@ -216,9 +214,7 @@ class Contexts:
         return None
 
 
-def parameters_of(
-    node: Function | ast.Lambda, values: tuple[Value, ...], named: Mapping[str, Value], called: Place
-) -> dict[str, Value]:
+def parameters_of(node: Function | ast.Lambda, values: Values, named: Named, called: Place) -> dict[str, Value]:
     """Return what the parameters of a function are where it is called so."""
     own, place = parameters(node), Place(called.project, called.scope, {}, called.heap)
     found = dict(zip((a.arg for a in (*node.args.posonlyargs, *node.args.args)), values, strict=False))

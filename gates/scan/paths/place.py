@@ -152,10 +152,6 @@ class Place:
                 return self.project.types.attribute(owner, node.attr)
         return self.project.types.of(node, self.scope)
 
-    def is_a(self, node: ast.expr, wanted: str) -> bool | None:
-        """Return whether an object is of a class; `None` where its class is not known."""
-        return self.project.types.is_a(self.type_of(node), wanted)
-
     def owner_of(self, node: ast.expr) -> ClassInfo | None:
         """Return the project's class that an object is of."""
         found = self.find(node)

@@ -1,12 +1,12 @@
 """Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
 from gates.code.syntax import Comprehension
-from gates.scan.paths.contexts import Contexts, Paths, Run, given, is_manager, parameters_of
+from gates.scan.paths.contexts import Contexts, Named, Paths, Run, Values, given, is_manager, parameters_of
 from gates.scan.paths.hot import MAX_DEPTH
 from gates.scan.paths.place import Branches, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
@@ -146,15 +146,11 @@ class Running(Contexts):
         kept = dict(given(made, instance, owner, where))
         return path.but(heap={**path.heap, **kept}) if kept else path
 
-    def of_choice(self, node: ast.Call, chosen: ast.IfExp, paths: Paths, scope: Scope) -> Run:
-        """Run the method of what is chosen of two: `(scaler.scale(loss) if scaler else loss).backward()`."""
-        sides, calls = self.sides(chosen.test, paths, scope), kept(node, _calls)
-        return [each for path, truth in sides for each in self.call(calls[not truth], [path], scope)]
-
     def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
         """Run a call: what it is made of, then the event that it is, or the function that it runs."""
-        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):
-            return self.of_choice(node, node.func.value, paths, scope)
+        if isinstance(node.func, ast.Attribute) and isinstance(chosen := node.func.value, ast.IfExp):
+            sides, calls = self.sides(chosen.test, paths, scope), kept(node, _calls)
+            return [each for path, truth in sides for each in self.call(calls[not truth], [path], scope)]
         parts = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         parts += [arg.value if isinstance(arg, ast.Starred) else arg for arg in node.args]
         parts += [keyword.value for keyword in node.keywords]
@@ -199,14 +195,12 @@ class Running(Contexts):
         self.frames.pop()
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
 
-    def enter(
-        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
-    ) -> list[tuple[State, Value | None]]:
+    def enter(self, closure: Closure, values: Values, named: Named, path: State) -> list[tuple[State, Value | None]]:
         """Walk a function where it is called; return the caller's paths with what it returned."""
         node, scope = closure.node, closure.scope
         self.walked.add(node)
         names = dict(closure.outer)
-        names |= parameters_of(node, (*closure.bound, *arguments), named, self.place(path, scope))
+        names |= parameters_of(node, (*closure.bound, *values), named, self.place(path, scope))
         inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             found = self.run(node.body, [inside], scope)

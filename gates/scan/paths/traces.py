@@ -15,6 +15,8 @@ from gates.scan.program.nodes import FUNCTIONS
 from gates.scan.program.project import Project
 from gates.scan.program.scope import ClassInfo, Scope
 
+Speaks = Callable[[frozenset[str]], bool]  # of some events
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -50,7 +52,7 @@ class Tracer:
         self._begun: set[ast.AST] = set()  # what walks came to that were
         self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
 
-    def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
+    def traces(self, judged: Iterable[Module], speaks: Speaks) -> Iterator[Trace]:
         """Yield the traces of functions that `speaks` asks for: those that nothing runs, then those no walk came to."""
         hot, paths = self._hot, {module.path for module in judged}
         own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
@@ -60,7 +62,7 @@ class Tracer:
         yield from self._walk(self._left(outer, speaks))
         yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(own, speaks)))
 
-    def _left(self, outer: list[ast.AST], speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
+    def _left(self, outer: list[ast.AST], speaks: Speaks) -> Iterator[ast.AST]:
         """Yield what other code may run, but no whole walk came to, where it has such events by itself."""
         hot = self._hot
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
@@ -68,9 +70,7 @@ class Tracer:
                 self._again |= {node} if node in self._begun else set()
                 yield node
 
-    def _given_away(
-        self, own: list[tuple[ast.AST, Module]], speaks: Callable[[frozenset[str]], bool]
-    ) -> Iterator[ast.AST]:
+    def _given_away(self, own: list[tuple[ast.AST, Module]], speaks: Speaks) -> Iterator[ast.AST]:
         """Yield what stands inside of functions that hand it on, such as the step that an engine runs."""
         for node, module in own:
             is_left = node in self._made or node not in self._walked | self._begun

@@ -14,17 +14,15 @@ from gates.scan.program.scope import BUILTINS, CONSTRUCTORS, MAX_HOPS, ClassInfo
 from gates.scan.program.types import Types
 
 SCOPED = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
+Load = Callable[[str], Module | None]
+Mentions = Callable[[str, Collection[str]], bool]  # whether a file may have one of some words
 
 
 class Project:
     """All modules of a program, each loaded when a name leads to it; `modules` are those to search, by default all."""
 
     def __init__(
-        self,
-        paths: Collection[str],
-        load: Callable[[str], Module | None],
-        main: Collection[str] | None = None,
-        mentions: Callable[[str, Collection[str]], bool] = lambda _path, _words: True,
+        self, paths: Collection[str], load: Load, main: Collection[str] | None = None, mentions: Mentions | None = None
     ) -> None:
         self._paths, self._mentions = paths, mentions
         self._main = paths if main is None else main
@@ -75,7 +73,7 @@ class Project:
 
     def mentioning(self, words: Collection[str]) -> list[Module]:
         """Return the files in which one of some words may stand."""
-        found = (self.module(path) for path in self._paths if self._mentions(path, words))
+        found = (self.module(path) for path in self._paths if not self._mentions or self._mentions(path, words))
         return [module for module in found if module is not None]
 
     def is_module(self, node: ast.expr, scope: Scope) -> bool:

@@ -119,8 +119,7 @@ class Scope:
         """Return the project's class that an object is of."""
         if isinstance(node, ast.Name) and node.id == self.self_name:
             return self.self_class
-        named = self.project.types.of(node, self)
-        return self.project.classes.get(named) if named else None
+        return self.project.classes.get(self.type_of(node) or "")
 
     def through(self, node: ast.expr) -> "tuple[ast.expr, Scope] | None":
         """Return the expression that a variable or attribute was made by, where there is exactly one."""
@@ -136,9 +135,9 @@ class Scope:
         """Return the text of an expression."""
         return text_of(node)
 
-    def is_a(self, node: ast.expr, wanted: str) -> bool | None:
-        """Return whether an object is of a class; `None` where its class is not known."""
-        return self.project.types.is_a(self.project.types.of(node, self), wanted)
+    def type_of(self, node: ast.expr) -> str | None:
+        """Return the full name of an object's class."""
+        return self.project.types.of(node, self)
 
 
 @dataclass(eq=False)

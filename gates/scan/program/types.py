@@ -57,11 +57,11 @@ class Types:
 
     def attribute(self, owner: ClassInfo, name: str) -> str | None:
         """Return the class of an attribute of a class's instances."""
-        bindings = self._project.attribute(owner, name)
-        return self._read(self._agreed(bindings, None)) if bindings else None
+        return self._read(self._project.attribute(owner, name))
 
-    def _read(self, found: str | None) -> str | None:
+    def _read(self, bindings: list[tuple[Binding, Scope]]) -> str | None:
         """Return what reading an attribute gives: where that is a descriptor, what its `__get__` makes of it."""
+        found = self._agreed(bindings, None) if bindings else None
         return None if found and self._has_own(found, "__get__") else found
 
     def is_a(self, name: str | None, wanted: str) -> bool | None:
@@ -94,8 +94,7 @@ class Types:
             found = scope.lookup(node.id)
             return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
         if isinstance(node, ast.Attribute):
-            bindings = scope.attribute(node)
-            return self._read(self._agreed(bindings, None)) if bindings else None
+            return self._read(scope.attribute(node))
         if isinstance(node, ast.IfExp | ast.BoolOp):
             sides = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
             return one({self.of(side, scope) for side in sides if not is_none(side)})

@@ -36,11 +36,11 @@ def seen(tmp_path: Path, files: dict[str, str | bytes], **changes: object) -> St
 
 
 def endings(found: Startup) -> dict[str, Outcome]:
-    return {module.name: module.ending for module in found.modules}
+    return {module.name: module.ending for module in found.imports.modules}
 
 
 def module(found: Startup, name: str) -> Imported:
-    (one,) = [module for module in found.modules if module.name == name]
+    (one,) = [module for module in found.imports.modules if module.name == name]
     return one
 
 
@@ -130,7 +130,7 @@ def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
     by_name = {name.removeprefix("pkg."): ending for name, ending in endings(found).items()}
     assert {name for name, ending in by_name.items() if ending is Outcome.FAILED} == BROKEN
     assert {name for name, ending in by_name.items() if ending is Outcome.UNKNOWN} == ASIDE | {"dying"}
-    assert found.problem == ""
+    assert found.imports.problem == ""
     assert str(module(found, "pkg.typo").location) == "pkg/typo.py:1"
     assert module(found, "pkg.optional").why == "was not imported: it needs no_such_library_at_all, which is not here"
     assert found.aside == ("pkg/__main__.py: it is run, not imported", "pkg/tests/test_x.py: it belongs to the tests")
