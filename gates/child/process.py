@@ -28,6 +28,7 @@ GRACE_S = 2.0
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
 NAMES_ERROR = re.compile(r"(?:[\w ./-]+: )?error: |ERROR: |[\w.]*(?:Error|Exception)(?:: |$)")
+TOOK = re.compile(r" in \d+\.\d+s(?: \([\d:]+\))?(?=[ =]*$)")  # at the end of what pytest says last
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
@@ -66,12 +67,12 @@ class ProcessRun(Model):
 
     @property
     def last_words(self) -> str:
-        """Return the last line that names an error, as advice often comes after it, or else the last of all."""
+        """Return the last line that names an error, as advice often comes after it, or else the last, without times."""
         for stream in (self.stderr, self.stdout):
             text = stream.tail.rpartition("Traceback (most recent call last):")[2]  # of chained ones the last
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             if lines:
-                return ([*filter(NAMES_ERROR.match, lines)] or lines)[-1][:300]
+                return TOOK.sub("", ([*filter(NAMES_ERROR.match, lines)] or lines)[-1])[:300]
         return "it wrote nothing"
 
     def as_command(self, purpose: str, argv: tuple[str, ...] = ()) -> CommandRecord:
