@@ -170,14 +170,14 @@ class PytestRun(Evidence):
         (plugin / "gates_probe").symlink_to(HERE)
         argv = [*_command(task, context, folder), *options]
         paths = (str(plugin), (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH", "")))
-        env = {**(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        # of the project itself bytecode is kept, as by pytest alone; a copy's files may be edited within a second
+        env = {**(env or {"PYTHONDONTWRITEBYTECODE": ""}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         if lines and not seed:  # another run of the same tests executes the same lines
             argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
         told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
         question = Question(folder / JOURNAL, told)
         env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
-        env["PYTHONDONTWRITEBYTECODE"] = ""  # as under pytest alone: to rewrite all assertions anew takes seconds
         progress.so_far = counting(question.journal, len(told["taken"]))
         with question:
             ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
