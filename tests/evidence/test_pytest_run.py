@@ -260,7 +260,7 @@ def test_good_suite_passes_whatever_the_environment_and_however_much_it_prints(
     monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing_at_all")
     monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
     flood = (
-        "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
+        "import os\ndef test_flood() -> None:\n    for _ in range(80): os.write(1, b'x' * 65536); print('y' * 65536)\n"
         "    __import__('logging').warning('no JSON has such keys', extra={'odd': {(1, 2): 3}})\n"
     )
     seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": pytest_options("-s")})
