@@ -22,9 +22,10 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         wheel.writestr("pkg-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
     return "pkg-1-py3-none-any.whl"
 """
-BUILDABLE = """\
+ON_PYTHON_2 = "'no-such; python_version < \"3\"'"
+BUILDABLE = f"""\
 [build-system]
-requires = ["no-such; python_version < '3'"]
+requires = [{ON_PYTHON_2}]
 build-backend = "backend"
 backend-path = ["."]
 """
@@ -75,7 +76,8 @@ def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, t
 
 
 def backend(code: str) -> dict[str, str | bytes]:
-    return {"pyproject.toml": BUILDABLE, "backend.py": code}
+    """A backend that requires nothing, for which pip would start itself once more."""
+    return {"pyproject.toml": BUILDABLE.replace(ON_PYTHON_2, ""), "backend.py": code}
 
 
 ASKS = "def get_requires_for_build_wheel(*_):\n    return ['no-such-thing']"
