@@ -335,11 +335,12 @@ def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
 
 
-@pytest.mark.parametrize("hook", ["pytest_report_teststatus", "pytest_runtest_logreport", "pytest_runtest_makereport"])
-def test_code_that_hears_of_reports_is_seen(hook: str, tmp_path: Path) -> None:
-    hearing = f"from pkg.core import untouched\ndef {hook}():\n    untouched(1)\n"
-    seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing})))
-    assert "test_shared" in ran(seen, "untouched")
+def test_code_that_hears_of_reports_is_seen(tmp_path: Path) -> None:
+    hooks = [f"pytest_{name}" for name in ("report_teststatus", "runtest_logreport", "runtest_makereport")]
+    heard = "".join(f"def {hook}():\n    return 1\n" for hook in hooks)
+    hearing = "from pkg import heard\n" + "".join(f"def {hook}():\n    heard.{hook}()\n" for hook in hooks)
+    seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing, "pkg/heard.py": heard})))
+    assert ["test_shared" in ran(seen, hook) for hook in hooks] == [True] * 3
 
 
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:
