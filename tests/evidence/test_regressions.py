@@ -219,8 +219,8 @@ def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp
 
 @pytest.mark.parametrize(
     ("times", "expected", "said"),
-    [(1 / 30, P, "meets the target"), (30, F, "misses the target"), (None, U, "nothing has changed since main")],
-    ids=["faster", "slower", "unchanged"],
+    [(1 / 30, P, "meets the target"), (None, U, "nothing has changed since main")],
+    ids=["faster", "unchanged"],
 )
 def test_a_criterion_may_promise_a_speedup_over_the_base(
     tmp_path: Path, times: float | None, expected: Outcome, said: str
