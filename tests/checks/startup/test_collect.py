@@ -65,14 +65,14 @@ reports = "checked"
 """
 
 
-@pytest.mark.parametrize("where", ["checked/T1/result.json", "out/result.json", None])
-def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reports", [("checked/T1", "out"), ()], ids=["reports", "another folder"])
+def test_what_earlier_runs_wrote_is_not_taken_for_a_package(reports: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip("setuptools", reason="it is what looks for packages by itself")
-    text = '{\n "schema": "gates.result/1"\n}'
-    left = {where: text, str(Path(where).with_name("summary.md")): "# Summary\n"} if where else {"other/a.json": "{}"}
+    texts = {"result.json": '{\n "schema": "gates.result/1"\n}', "summary.md": "# Summary\n"}
+    left = {f"{folder}/{name}": texts[name] for folder in reports for name in texts} or {"other/a.json": "{}"}
     (tmp_path / "project/reports").mkdir(parents=True)  # as while a run goes on
     built = seen(tmp_path, {"pyproject.toml": FLAT, "pkg/core.py": "x = 1\n", **left}).build
-    assert built.ending is (Outcome.PASSED if where else Outcome.FAILED), built.problem
+    assert built.ending is (Outcome.PASSED if reports else Outcome.FAILED), built.problem
 
 
 def backend(code: str) -> dict[str, str | bytes]:
