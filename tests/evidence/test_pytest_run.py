@@ -372,7 +372,10 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
     assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 
 
-def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
+def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytest_run, "MOST_DISTURBED", 0)  # one run shows it
     off = f"[pytest]\naddopts = {QUICK} -p no:gates_probe.witness.hooks -p no:gates_probe.witness\n"
     seen = seen_in(tmp_path, {"tests/pytest.ini": off, "tests/test_one.py": GOOD + BAD})
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)
