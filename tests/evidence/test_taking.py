@@ -164,17 +164,19 @@ class Project:
     def edited(self, *edits: tuple[str, str, str]) -> Iterator[Earlier]:
         """Edit files, each by a text instead of another, and have the first run at hand meanwhile."""
         sources = {os.path.realpath(one): one.read_bytes() for one in self.root.rglob("*.py")}
-        files = {os.path.realpath(self.root / path) for path, *_ in edits}
+        files = {os.path.realpath(self.root / path): (self.root / path).read_bytes() for path, *_ in edits}
         try:
             for path, old, new in edits:
                 text = (self.root / path).read_text()
                 assert old in text
                 (self.root / path).write_text(text.replace(old, new))
-            changed = {file: (Units.of(sources[file]), Units.of(Path(file).read_bytes())) for file in files}
+            changed = {
+                file: (Units.of(sources[file]), Units.of(Path(file).read_bytes())) for file in files if file in sources
+            }
             yield Earlier(self.seen, self.raw, "2026-01-01T00:00:00Z", sources, changed)
         finally:
-            for file in files:
-                Path(file).write_bytes(sources[file])
+            for file, before in files.items():
+                Path(file).write_bytes(before)
 
 
 def collected(root: Path, raw: Path, earlier: Earlier | None = None) -> EvidenceSet:
@@ -281,14 +283,12 @@ def test_after_an_edit_of_what_was_imported_before_anything_was_traced_none_is_t
         assert taking(earlier, tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
 
 
-def test_workers_of_xdist_leave_out_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_xdist_leave_out_what_is_taken(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    settings = QUICK.replace("-p no:xdist ", "-n 2 ")
-    files = {**FILES, "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {settings}\n", "tests/test_order.py": ""}
-    root = written(tmp_path / "project", files)
-    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
-    with project.edited(HERE[0]) as earlier:
-        kept = collected(root, tmp_path / "kept", earlier)
+    with project.edited(HERE[0], ("pytest.ini", "-p no:xdist ", "-n 2 ")) as earlier:
+        kept = collected(project.root, tmp_path / "kept", earlier)
     assert ran(kept) == TWICE | ALWAYS
     assert told(kept) == told(project.seen)  # which no line of the edit changes
 
