@@ -19,7 +19,7 @@ def look(tmp_path: Path, body: str = "return lambda: 1", **changes: Any) -> tupl
     own = f"import os, sys, time\n\n\ndef make(n=0, batch=0):\n    {body}\n"
     root = written(tmp_path / "project", {**CASES, "pkg/__init__.py": "", "pkg/own.py": own})
     asked = {"call": "pkg.own:make", "over": {"batch": SIZES}, "of": "python_calls", "exponent": {"at_most": 1.3},
-             "budget_s": 1.5, "restarts": 3, **changes}  # fmt: skip
+             "budget_s": 1.0, "restarts": 3, **changes}  # fmt: skip
     task = a_task(scaling=[asked])
     scaling = Scaling.collect(task, a_context(root))
     return scaling.seen[0], next(iter(CHECK.judge(task, evidence(scaling))))
