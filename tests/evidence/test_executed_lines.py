@@ -253,14 +253,11 @@ def kept():
 """
 
 
-def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
+def test_functions_that_count_are_those_with_public_lines_of_their_own_and_none_of_tests_in_the_package() -> None:
     bodies = [*functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))]
     counted = ["Square.area", "Square.__len__", "Square.side", "compiled", "kept"]
     assert [body.name for body in bodies if body.counts] == counted
     assert [body.name for body in bodies if body.wrapped] == ["over", "compiled", "kept"]
-
-
-def test_tests_that_lie_in_the_package_are_no_public_code() -> None:
     bodies = [*functions_of(parse(SOURCE.encode(), "pkg/tests/test_shapes.py", "pkg"))]
     assert not any(body.public or body.counts for body in bodies)
 
