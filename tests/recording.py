@@ -22,6 +22,8 @@ from gates.scan.loading import load_rules
 from gates.task.task import Task
 
 SECRET = "a secret of this test"  # as record_all.py has it
+COMPILER = "types.SimpleNamespace(disable=lambda f, *_, **__: f, graph_break=lambda: None)"
+WITHOUT_COMPILER = f"import sys, types; sys.modules['torch._dynamo'] = {COMPILER}"  # which a first optimizer would load
 PLACE = Location(path="pkg/train.py", line=7)
 ORDER = (
     "zero_grad",

@@ -18,6 +18,7 @@ from gates.task.task import Selection
 OWN = {"CI": ""}
 ONE = {"tasks/T1.yaml": TASK_FILE.partition("  - id: AC2")[0]}
 TESTS = ("--gate", "execution")
+WITH_DATA = "from pathlib import Path\nfrom pkg.core import double\n\ndef test_double():\n"
 FLAKY = """
 from pathlib import Path
 from pkg.core import double
@@ -70,16 +71,9 @@ def test_continuous_integration_takes_nothing() -> None:
 
 @few
 def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> None:
-    project = a_project(
-        tmp_path / "p",
-        {
-            **ONE,
-            ".gitignore": "reports/\n.gates/\ndata.txt\n",
-            "data.txt": "4",
-            "tests/test_core.py": "from pathlib import Path\nfrom pkg.core import double\n\n"
-            "def test_double():\n    assert double(2) == int(Path('data.txt').read_text())\n",
-        },
-    )
+    test = f"{WITH_DATA}    assert double(2) == int(Path('data.txt').read_text())\n"
+    files = {**ONE, ".gitignore": "reports/\n.gates/\ndata.txt\n", "data.txt": "4", "tests/test_core.py": test}
+    project = a_project(tmp_path / "p", files)
     assert run(project).code == 0
     (project / "data.txt").write_text("5")  # ignored by git, and no Python
     assert run(project).code == 1
@@ -159,8 +153,7 @@ def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
 
 @few
 def test_nothing_is_kept_where_a_file_changed_during_the_run(tmp_path: Path) -> None:
-    test = "from pathlib import Path\nfrom pkg.core import double\n\ndef test_double():\n"
-    test += "    Path('data.txt').write_text('5')\n    assert double(2) == 4\n"
+    test = f"{WITH_DATA}    Path('data.txt').write_text('5')\n    assert double(2) == 4\n"
     project = a_project(tmp_path / "p", {"data.txt": "4", "tests/test_core.py": test, ".gitignore": "data.txt\n"})
     run(project, *TESTS)
     (project / "data.txt").write_text("4")

@@ -253,14 +253,11 @@ def kept():
 """
 
 
-def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
+def test_functions_that_count_are_those_with_public_lines_of_their_own_and_none_of_tests_in_the_package() -> None:
     bodies = [*functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))]
     counted = ["Square.area", "Square.__len__", "Square.side", "compiled", "kept"]
     assert [body.name for body in bodies if body.counts] == counted
     assert [body.name for body in bodies if body.wrapped] == ["over", "compiled", "kept"]
-
-
-def test_tests_that_lie_in_the_package_are_no_public_code() -> None:
     bodies = [*functions_of(parse(SOURCE.encode(), "pkg/tests/test_shapes.py", "pkg"))]
     assert not any(body.public or body.counts for body in bodies)
 
@@ -335,11 +332,12 @@ def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
 
 
-@pytest.mark.parametrize("hook", ["pytest_report_teststatus", "pytest_runtest_logreport", "pytest_runtest_makereport"])
-def test_code_that_hears_of_reports_is_seen(hook: str, tmp_path: Path) -> None:
-    hearing = f"from pkg.core import untouched\ndef {hook}():\n    untouched(1)\n"
-    seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing})))
-    assert "test_shared" in ran(seen, "untouched")
+def test_code_that_hears_of_reports_is_seen(tmp_path: Path) -> None:
+    hooks = [f"pytest_{name}" for name in ("report_teststatus", "runtest_logreport", "runtest_makereport")]
+    heard = "".join(f"def {hook}():\n    return 1\n" for hook in hooks)
+    hearing = "from pkg import heard\n" + "".join(f"def {hook}():\n    heard.{hook}()\n" for hook in hooks)
+    seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing, "pkg/heard.py": heard})))
+    assert ["test_shared" in ran(seen, hook) for hook in hooks] == [True] * 3
 
 
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
+from recording import WITHOUT_COMPILER
 
 from gates.checks.hot_path import CHECK, HotPaths, HotSeen
 from gates.model import Finding, Outcome
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/hot").glob("*.py")}
+FILES["planted.py"] = FILES["planted.py"].replace("import torch\n", f"import torch; {WITHOUT_COMPILER}\n", 1)
 
 
 @pytest.fixture(autouse=True)

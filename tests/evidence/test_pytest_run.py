@@ -9,6 +9,7 @@ from building import PATIENCE_S, QUICK, a_context, a_criterion, a_task, all_evid
 from gates.check import EvidenceSet
 from gates.criteria import decide
 from gates.errors import EvidenceUnavailable
+from gates.evidence.tests import pytest_run
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Out, TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
@@ -177,7 +178,9 @@ def test_marked_by_keyword() -> None: pass
 
 @pytest.fixture(scope="module")
 def ordinary(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    return seen_in(tmp_path_factory.mktemp("ordinary"), {"tests/test_all.py": ORDINARY})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pytest_run, "MOST_DISTURBED", 0)  # its tests fail without a tracer, too
+        return seen_in(tmp_path_factory.mktemp("ordinary"), {"tests/test_all.py": ORDINARY})
 
 
 def line_of(text: str) -> int:
@@ -260,7 +263,7 @@ def test_good_suite_passes_whatever_the_environment_and_however_much_it_prints(
     monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing_at_all")
     monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
     flood = (
-        "import os\ndef test_flood() -> None:\n    for _ in range(300): os.write(1, b'x' * 65536); print('y' * 65536)\n"
+        "import os\ndef test_flood() -> None:\n    for _ in range(80): os.write(1, b'x' * 65536); print('y' * 65536)\n"
         "    __import__('logging').warning('no JSON has such keys', extra={'odd': {(1, 2): 3}})\n"
     )
     seen = seen_in(tmp_path, {"tests/test_good.py": GOOD + flood, "pyproject.toml": pytest_options("-s")})
@@ -369,7 +372,10 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
     assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 
 
-def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
+def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytest_run, "MOST_DISTURBED", 0)  # one run shows it
     off = f"[pytest]\naddopts = {QUICK} -p no:gates_probe.witness.hooks -p no:gates_probe.witness\n"
     seen = seen_in(tmp_path, {"tests/pytest.ini": off, "tests/test_one.py": GOOD + BAD})
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)

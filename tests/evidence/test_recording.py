@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
-from recording import SECRET, an_attempt, read_journal
+from recording import SECRET, WITHOUT_COMPILER, an_attempt, read_journal
 
 from gates.checks.training_steps.judge import CHECK
 from gates.evidence.recorded_step import Recording, StepRecording, step_to_overflow
@@ -30,7 +30,7 @@ def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepReco
 
 def test_sound_step_shows_all_that_it_needs_though_its_call_closes_everything(tmp_path: Path) -> None:
     needs = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
-    body = "import sound; os.closerange(3, 4096); return sound.recipe()"
+    body = f"{WITHOUT_COMPILER}; import sound; os.closerange(3, 4096); return sound.recipe()"
     step, outcomes = record(tmp_path, body, needs=needs)
     assert outcomes.pop("schedule") is Outcome.NOT_APPLICABLE
     assert set(outcomes.values()) == {Outcome.PASSED}

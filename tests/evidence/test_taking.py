@@ -52,6 +52,15 @@ def kept():
     return below_cache()
 
 
+@cache
+def hides():
+    return 6
+
+
+hides()
+del hides.__wrapped__
+
+
 def lonely():
     return 0
 
@@ -152,28 +161,22 @@ class Project:
     seen: EvidenceSet
 
     @contextmanager
-    def edited(self, path: str, old: str, new: str) -> Iterator[Earlier]:
-        """Edit a file, and have the first run at hand meanwhile."""
-        file, real = self.root / path, os.path.realpath(self.root / path)
+    def edited(self, *edits: tuple[str, str, str]) -> Iterator[Earlier]:
+        """Edit files, each by a text instead of another, and have the first run at hand meanwhile."""
         sources = {os.path.realpath(one): one.read_bytes() for one in self.root.rglob("*.py")}
-        assert old in file.read_text()
-        file.write_text(file.read_text().replace(old, new))
+        files = {os.path.realpath(self.root / path): (self.root / path).read_bytes() for path, *_ in edits}
         try:
-            changed = {real: (Units.of(sources[real]), Units.of(file.read_bytes()))}
+            for path, old, new in edits:
+                text = (self.root / path).read_text()
+                assert old in text
+                (self.root / path).write_text(text.replace(old, new))
+            changed = {
+                file: (Units.of(sources[file]), Units.of(Path(file).read_bytes())) for file in files if file in sources
+            }
             yield Earlier(self.seen, self.raw, "2026-01-01T00:00:00Z", sources, changed)
         finally:
-            file.write_bytes(sources[real])
-
-    def after(self, path: str, old: str, new: str, folder: Path) -> tuple[EvidenceSet, EvidenceSet]:
-        """Return what is seen after an edit with the first run at hand and, where that took tests, anew."""
-        with self.edited(path, old, new) as earlier:
-            kept = collected(self.root, folder / "kept", earlier)
-            return kept, kept if ran(kept) is ALL else collected(self.root, folder / "fresh")
-
-    def kept_after(self, path: str, old: str, new: str, folder: Path) -> EvidenceSet:
-        """Return what is seen after an edit with the first run at hand."""
-        with self.edited(path, old, new) as earlier:
-            return collected(self.root, folder / "kept", earlier)
+            for file, before in files.items():
+                Path(file).write_bytes(before)
 
 
 def collected(root: Path, raw: Path, earlier: Earlier | None = None) -> EvidenceSet:
@@ -216,28 +219,31 @@ def told(seen: EvidenceSet) -> object:
     return records, lines.functions, where, lines.unseen, run.complete, lines.doubts
 
 
-@pytest.mark.parametrize(
-    ("path", "old", "new", "again"),
-    [
-        pytest.param("pkg/core.py", "return double(x)", "return double(x) + 0", TWICE, id="a body"),
-        pytest.param(
-            "pkg/core.py", "return x + x", "return 2 * x", {*TWICE, "test_core.py::test_double"}, id="a body below"
-        ),
-        pytest.param("pkg/core.py", "    # by way of another\n", "\n\n", set(), id="a comment"),
-        pytest.param("tests/test_other.py", "LIMIT == 3", "3 == LIMIT", {"test_other.py::test_limit",
-                     "test_other.py::test_late"}, id="a test"),
-        pytest.param("tests/test_other.py", "def test_late", "def test_more():\n    pass\n\n\ndef test_late",
-                     {"test_other.py::test_limit", "test_other.py::test_late", "test_other.py::test_more"},
-                     id="a new test"),
-        pytest.param("pkg/core.py", "return True", "return not False", ALL, id="below a test that needs another"),
-    ],
-)  # fmt: skip
-def test_tests_that_ran_nothing_of_an_edit_are_taken_and_all_is_as_of_a_fresh_run(
-    project: Project, tmp_path: Path, path: str, old: str, new: str, again: set[str] | None
+HERE = (
+    ("pkg/core.py", "return double(x)", "return double(x) + 0"),
+    ("pkg/core.py", "# by way of another", "# by another"),
+    ("tests/test_other.py", "LIMIT == 3", "3 == LIMIT"),
+)
+MOVING = (
+    ("pkg/core.py", "\nLIMIT = 3", "\n# told\n\nLIMIT = 3"),
+    ("pkg/core.py", "return x + x", "return 2 * x"),
+    ("tests/test_other.py", "def test_late", "def test_more():\n    pass\n\n\ndef test_late"),
+)
+
+
+def test_tests_that_ran_nothing_of_an_edit_are_taken_and_taken_again_and_all_is_as_of_a_fresh_run(
+    project: Project, tmp_path: Path
 ) -> None:
-    kept, fresh = project.after(path, old, new, tmp_path)
-    assert ran(kept) == (ALL if again is ALL else again | ALWAYS)
-    assert told(kept) == told(fresh)
+    others = {"test_other.py::test_limit", "test_other.py::test_late"}
+    with project.edited(*HERE) as earlier:
+        first = collected(project.root, tmp_path / "first", earlier)
+        assert ran(first) == TWICE | others | ALWAYS
+        assert told(first) == told(project.seen)  # which no line of these edits changes
+        with Project(project.root, tmp_path / "first", first).edited(*MOVING) as further:
+            second, fresh = (collected(project.root, tmp_path / name, of) for name, of in
+                             (("second", further), ("fresh", None)))  # fmt: skip
+    assert ran(second) == {*TWICE, *others, *ALWAYS, "test_core.py::test_double", "test_other.py::test_more"}
+    assert told(second) == told(fresh)
 
 
 @pytest.mark.parametrize(
@@ -255,57 +261,36 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
     project: Project, path: str, old: str, new: str
 ) -> None:
     run = run_of(project.seen)
-    with project.edited(path, old, new) as earlier:
+    with project.edited((path, old, new)) as earlier:
         assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
-    with project.edited("pkg/core.py", "return x + x", "return 2 * x") as earlier:
+    with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
         assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
-    kept = project.kept_after("pkg/core.py", "return double(x)", "return double(x) + 1", tmp_path)
-    run = run_of(kept)
+    with project.edited(("pkg/core.py", "return True", "return not False")) as earlier:
+        run = run_of(collected(project.root, tmp_path / "kept", earlier))
     assert not run.taken
-    assert [test.outcome for test in run.tests].count(TestOutcome.FAILED) == 2
+    assert {test.outcome for test in run.tests} == {TestOutcome.PASSED, TestOutcome.SKIPPED}
 
 
-def test_after_an_edit_of_what_was_imported_before_anything_was_traced_all_are_run(tmp_path: Path) -> None:
+def test_after_an_edit_of_what_was_imported_before_anything_was_traced_none_is_taken(tmp_path: Path) -> None:
     settings = f"[pytest]\npythonpath = .\naddopts = {QUICK} -p pkg.core\n"
     root = written(tmp_path / "project", {**FILES, "pytest.ini": settings})
     project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
-    kept = project.kept_after("pkg/core.py", "return double(x)", "return double(x) + 0", tmp_path)
-    assert ran(kept) is ALL
+    with project.edited(HERE[0]) as earlier:
+        tests = run_of(project.seen).tests
+        assert taking(earlier, tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
 
 
-def test_a_function_that_hides_what_it_wraps_ends_no_run(tmp_path: Path) -> None:
-    hiding = CORE.replace("def lonely", "kept()\ndel kept.__wrapped__\n\n\ndef lonely")
-    seen = collected(written(tmp_path / "project", {**FILES, "pkg/core.py": hiding}), tmp_path / "raw")
-    run = run_of(seen)
-    assert run.complete, run.disagreements
-    assert seen.get(ExecutedLines) is not None
-
-
-def test_what_was_taken_can_be_taken_again(project: Project, tmp_path: Path) -> None:
-    kept = project.kept_after("pkg/core.py", "\nLIMIT = 3", "\n\n\nLIMIT = 3", tmp_path)
-    (project.root / "pkg/core.py").write_text(CORE.replace("\nLIMIT = 3", "\n\n\nLIMIT = 3"))
-    try:
-        again = Project(project.root, tmp_path / "kept", kept)
-        (tmp_path / "second").mkdir()
-        seen, fresh = again.after("pkg/core.py", "return double(x)", "return 0 + double(x)", tmp_path / "second")
-    finally:
-        (project.root / "pkg/core.py").write_text(CORE)
-    assert ran(seen) == TWICE | ALWAYS
-    assert told(seen) == told(fresh)
-
-
-def test_workers_of_xdist_leave_out_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_xdist_leave_out_what_is_taken(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    settings = QUICK.replace("-p no:xdist ", "-n 2 ")
-    files = {**FILES, "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {settings}\n", "tests/test_order.py": ""}
-    root = written(tmp_path / "project", files)
-    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
-    kept, fresh = project.after("pkg/core.py", "return double(x)", "return double(x) + 0", tmp_path)
+    with project.edited(HERE[0], ("pytest.ini", "-p no:xdist ", "-n 2 ")) as earlier:
+        kept = collected(project.root, tmp_path / "kept", earlier)
     assert ran(kept) == TWICE | ALWAYS
-    assert told(kept) == told(fresh)
+    assert told(kept) == told(project.seen)  # which no line of the edit changes
 
 
 BEFORE = b"""\

@@ -52,12 +52,15 @@ def judged(folder: Path, files: dict[str, str], **criteria: list[str]) -> dict[s
     return {one.id: [*_criterion_tests.judge_tests(asked, one, seen)] for one in asked.criteria}
 
 
-def test_a_marked_test_that_never_ran_leaves_its_criterion_open(tmp_path: Path) -> None:
+def test_a_marked_test_that_never_ran_leaves_its_criterion_open_and_one_of_another_project_not(tmp_path: Path) -> None:
     numbers = {f"AC{i}": case for i, case in enumerate(BY_MARKER.values())}
     files = {f"{where}/test_more{i}.py": text.replace("AC1", i) for i, (where, text, _) in numbers.items()}
     files["tests/conftest.py"] = 'collect_ignore = ["test_moreAC0.py"]\n'
-    files["tests/test_ran.py"] = RAN.replace('"T1/AC1"', ", ".join(f'"T1/{i}"' for i in numbers))
-    found = judged(tmp_path, files, **{i: [] for i in numbers})
+    files["tests/test_ran.py"] = RAN.replace('"T1/AC1"', ", ".join(f'"T1/{i}"' for i in (*numbers, "RAN")))
+    files |= {f"{beside}/test_more.py": MORE.replace("AC1", "RAN") for beside in (".venv/lib", "env/lib", "other")}
+    files |= {"tests/test_more.py": MORE.replace("AC1", "AC7"), "env/pyvenv.cfg": "", "other/tasks/T1.yaml": ""}
+    found = judged(tmp_path, files, **{i: [] for i in (*numbers, "RAN")})
+    assert [one.outcome for one in found["RAN"]] == [Outcome.PASSED]
     for i, (_, _, why) in numbers.items():
         (one,) = found[i]
         assert (one.outcome, one.level.value, why in one.message) == (Outcome.UNKNOWN, "must", True), one.message
@@ -75,10 +78,3 @@ def test_a_test_of_a_bound_file_that_never_ran_leaves_its_criterion_open_and_one
         missed = number < len(BY_FILE)
         assert one.outcome is (Outcome.UNKNOWN if missed else Outcome.PASSED), one.message
         assert (more, "test_more" in one.message) == ([], missed), one.message
-
-
-def test_markers_of_other_projects_and_criteria_are_none_of_ours(tmp_path: Path) -> None:
-    files = {f"{beside}/test_more.py": MORE for beside in (".venv/lib", "env/lib", "other")}
-    files |= {"tests/test_more.py": MORE.replace("AC1", "AC7"), "env/pyvenv.cfg": "", "other/tasks/T1.yaml": ""}
-    (found,) = judged(tmp_path, {"tests/test_ran.py": RAN, **files}, AC1=[])["AC1"]
-    assert found.outcome is Outcome.PASSED, found.message

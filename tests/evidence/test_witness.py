@@ -140,36 +140,26 @@ def test_test_with_two_ends_fails_and_names_both(tmp_path: Path) -> None:
     assert "shuffled, seeds 2" in report(run)
 
 
-def test_same_end_in_every_order_passes(tmp_path: Path) -> None:
-    run = run_of(tmp_path, GOOD + GOOD.replace("good", "too"), repeat=2)
-    assert decide(found(run)).decision is Decision.PASS
-    assert len(run.repeats) == 1
-
-
 SOUND = """
-import os
+import os, pytest
 def test_closes(): os.closerange(100, 4096)
 def test_forks():
     pid = os.fork()
     if pid == 0: os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
 def test_reads(): assert not [n for n in os.environ if 'WITNESS' in n]
+@pytest.mark.skipif(True, reason='needs CUDA')
+@pytest.mark.criteria('T1/AC1')
+def test_skips(): pass
 """
 
 
-def test_sound_suite_is_not_stopped_and_leaves_no_open_file(tmp_path: Path) -> None:
+def test_sound_suite_passes_in_every_order_and_leaves_no_open_file_and_its_skip_is_listed(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    run = run_of(tmp_path, SOUND + GOOD, options="-W error")
+    options = "-W error -W ignore::pytest.PytestUnknownMarkWarning"
+    run = run_of(tmp_path, SOUND + GOOD, options=options, repeat=2)
     assert decide(found(run)).decision is Decision.PASS, texts(run)
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
-
-
-def test_skip_for_want_of_a_device_is_listed_with_its_reason(tmp_path: Path) -> None:
-    run = run_of(
-        tmp_path,
-        "import pytest\n@pytest.mark.skipif(True, reason='needs CUDA')\n@pytest.mark.criteria('T1/AC1')\n"
-        + GOOD
-        + "def test_b(): pass",
-    )
+    assert len(run.repeats) == 1
     assert "needs CUDA" in report(run)
-    assert run.tests[0].near == (("criteria", "T1/AC1"),)
+    assert run.tests[3].near == (("criteria", "T1/AC1"),)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208

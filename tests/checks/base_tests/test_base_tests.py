@@ -121,34 +121,37 @@ BESIDE = {
     "tasks/T1.yaml": TASK.replace("[tests]", "[pkg]"),
 }  # fmt: skip
 INNER = {"tasks/T1.yaml": TASK.replace("[tests]", "[pkg/inner]")}
+FEW = TEST.replace(", (7, 14)", "")
 FAST = "import pkg.core\n" + TEST.replace("@pytest", "@pytest.mark.skipif(not pkg.core.FAST, reason='')\n@pytest", 1)
 
 
 @pytest.mark.parametrize(
     ("base", "change"),
     [
-        ({}, {"pkg/core.py": BROKEN}),
         (INNER, {"pkg/core.py": BROKEN, "pkg/conftest.py": PATCHED.replace("tests.test_core", "pkg.inner.core_test")}),
-        ({"pkg/inner/core_test.py": FAST}, {"pkg/core.py": f"FAST = False\n{BROKEN}"}),
+        ({"pkg/inner/fast_test.py": FAST}, {"pkg/core.py": f"FAST = False\n{BROKEN}", "pkg/inner/fast_test.py": FEW}),
     ],
-    ids=["tests beside the code", "a conftest between", "a test that the change skips"],
+    ids=["a conftest between", "tests beside the code, of which the change skips one"],
 )
 def test_what_the_base_promised_is_asked_of_the_code_of_the_change(
     base: dict[str, str], change: dict[str, str], tmp_path: Path
 ) -> None:
-    weakened = TEST.replace(", (7, 14)", "")
-    found, _, _ = judged(tmp_path, {**change, "pkg/inner/core_test.py": weakened}, {**BESIDE, **base})
+    found, _, _ = judged(tmp_path, {**change, "pkg/inner/core_test.py": FEW}, {**BESIDE, **base})
     assert {(each.outcome, each.criterion, each.blocks) for each in found} == {(Outcome.FAILED, "AC1", True)}
+    tests = {each.subject.partition("::")[0] for each in found}
+    assert tests == {"pkg/inner/core_test.py", *(path for path in base if path.endswith("_test.py"))}
 
 
-@pytest.mark.parametrize(
-    "now", [TEST, TEST.replace("test_double", "test_twice")], ids=["without its marker", "by another name"]
-)
-def test_a_test_stands_for_the_criterion_that_its_marker_named_at_the_base(now: str, tmp_path: Path) -> None:
+def test_a_test_without_its_marker_or_by_another_name_stands_for_all_its_criteria_of_the_base(tmp_path: Path) -> None:
     marked = TEST.replace("@pytest", "@pytest.mark.criterion('T1/AC1')\n@pytest", 1)
-    base = {**BASE, "tasks/T1.yaml": TASK.replace("    tests: [tests]\n", ""), "tests/test_core.py": marked}
-    (found,), _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, "tests/test_core.py": now.replace(", (7, 14)", "")}, base)
-    assert (found.actual, found.criterion, found.blocks) == ("failed", "AC1", True)
+    named = "  - {id: AC0, text: It is fast, level: advisory, tests: [tests]}\n  - id: AC1"
+    task = TASK.replace("    tests: [tests]\n", "").replace("  - id: AC1", named)
+    base = {**BASE, "tasks/T1.yaml": task}
+    base |= {"tests/test_core.py": marked, "tests/test_name.py": marked}
+    change = {"tests/test_core.py": FEW, "tests/test_name.py": FEW.replace("test_double", "test_twice")}
+    found, _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, **change}, base)
+    stands = [("failed", "AC0", False)] * 2 + [("failed", "AC1", True)] * 2
+    assert [(each.actual, each.criterion, each.blocks) for each in found] == stands
 
 
 @pytest.mark.parametrize(
@@ -168,36 +171,24 @@ HALVES = (
 )
 
 
-@pytest.mark.parametrize(("core", "outcome"), [(CORE, Outcome.PASSED), (BROKEN, Outcome.FAILED)])
-def test_the_bases_tests_use_the_names_that_the_change_gave(core: str, outcome: Outcome, tmp_path: Path) -> None:
+def test_the_bases_tests_use_the_names_that_the_change_gave(tmp_path: Path) -> None:
+    """So all but the one that the change breaks pass."""
     base = {"pkg/core.py": CORE + HALF, "tests/test_core.py": HALVES, "tests/helper.py": "from pkg.core import _half\n"}
     change = {path: text.replace("_half", "halve") for path, text in base.items()}
-    base, change["pkg/core.py"] = {**BASE, **base}, core + HALF.replace("_half", "halve")
-    found, _, _ = judged(tmp_path, change, base)
-    assert [each.outcome for each in found] == [outcome]
+    base, change["pkg/core.py"] = {**BASE, **base}, BROKEN + HALF.replace("_half", "halve")
+    (found,), _, _ = judged(tmp_path, change, base)
+    assert (found.outcome, found.subject) == (Outcome.FAILED, "tests/test_core.py::test_double[7-14]")
 
 
-MOVED = {"tests/unit/test_it.py": WEAKENED["rows_are_deleted"], "tests/test_core.py": ""}
-HELPED = {"tests/helper.py": f"{TEST}\n\ndef good():\n    test_double(7, 14)\n"}
-HELPED |= {"tests/test_core.py": "from helper import good\n\n\ndef test_double():\n    good()\n"}
-
-
-@pytest.mark.parametrize(("base", "change"), [({}, MOVED), (HELPED, {"tests/helper.py": "good = print\n"})])
-def test_a_named_test_that_was_moved_and_weakened_or_its_helper_stands_for_its_criterion(
-    base: dict[str, str], change: dict[str, str], tmp_path: Path
-) -> None:
-    base = {**BASE, "tasks/T1.yaml": TASK.replace("[tests]", "['tests/test_core.py::test_double']"), **base}
-    found, _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, **change}, base)
-    assert [(each.outcome, each.criterion, each.blocks) for each in found] == [(Outcome.FAILED, "AC1", True)]
-
-
-def test_a_test_stands_for_every_criterion_that_names_it(tmp_path: Path) -> None:
-    advised = TASK.replace(
-        "  - id: AC1", "  - {id: AC0, text: It is fast, level: advisory, tests: [tests]}\n  - id: AC1"
-    )
-    change = {"pkg/core.py": BROKEN, "tests/test_core.py": WEAKENED["rows_are_deleted"]}
-    found, _, _ = judged(tmp_path, change, {**BASE, "tasks/T1.yaml": advised})
-    assert [(each.criterion, each.blocks) for each in found] == [("AC0", False), ("AC1", True)]
+def test_a_named_test_that_was_moved_and_weakened_or_its_helper_stands_for_its_criterion(tmp_path: Path) -> None:
+    helped = {"tests/helper.py": f"{TEST}\n\ndef good():\n    test_double(7, 14)\n"}
+    helped |= {"tests/test_helped.py": "from helper import good\n\n\ndef test_double():\n    good()\n"}
+    named = "['tests/test_core.py::test_double', 'tests/test_helped.py::test_double']"
+    base = {**BASE, "tasks/T1.yaml": TASK.replace("[tests]", named), **helped}
+    moved = {"tests/unit/test_it.py": FEW, "tests/test_core.py": ""}
+    found, _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, "tests/helper.py": "good = print\n", **moved}, base)
+    assert [(each.outcome, each.criterion, each.blocks) for each in found] == [(Outcome.FAILED, "AC1", True)] * 2
+    assert {each.subject.partition("[")[0] for each in found} == set(named[2:-2].split("', '"))
 
 
 def test_without_a_history_it_is_unknown_and_asks_nothing() -> None:

@@ -29,19 +29,15 @@ def judged(tmp_path: Path, tests: str, path: str = "pkg/core.py", after: str = A
     return [finding for finding in judge(TASK, seen) if finding.rule == "BL023"]
 
 
-def test_bound_of_a_changed_condition_that_no_test_asks_for_is_told(tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, "    assert (price(3), price(20)) == (6, 20)\n")
-    assert (found.rule, found.outcome, found.blocks, found.leaves_open) == ("BL023", Outcome.FAILED, False, False)
-    assert str(found.location) == "pkg/core.py:6"
-    assert ">= 10 is noticed by no test" in found.message
-    assert found.message.endswith("It was run by tests/test_core.py::test_price.")
-
-
-def test_a_changed_default_that_no_test_asks_for_is_told(tmp_path: Path) -> None:
-    after = BEFORE.replace("(count):\n    return count * 2", "(count, rate=2):\n    return count * rate")
-    found = judged(tmp_path, "    assert price(0) == 0\n    assert price(3, 2) == 6\n", after=after)
-    said = "2 -> 3 is noticed by no test that passes. It was run by tests/test_core.py::test_price."
-    assert [(str(each.location), each.message) for each in found] == [("pkg/core.py:5", said)]
+def test_a_bound_and_a_default_of_changed_lines_that_no_test_asks_for_are_told(tmp_path: Path) -> None:
+    after = AFTER.replace("(count):", "(count, rate=2):").replace("count * 2", "count * rate")
+    default, bound = judged(tmp_path, "    assert (price(0), price(3, 2), price(20)) == (0, 6, 20)\n", after=after)
+    for each in (default, bound):
+        assert (each.rule, each.outcome, each.blocks, each.leaves_open) == ("BL023", Outcome.FAILED, False, False)
+        assert each.message.endswith("It was run by tests/test_core.py::test_price.")
+    assert [str(each.location) for each in (default, bound)] == ["pkg/core.py:5", "pkg/core.py:6"]
+    assert default.message.startswith("2 -> 3 is noticed by no test that passes. It was")
+    assert ">= 10 is noticed by no test" in bound.message
 
 
 def test_changed_lines_whose_mutants_all_are_noticed_pass(tmp_path: Path) -> None:
