@@ -4,6 +4,7 @@ import importlib
 import multiprocessing
 import re
 import runpy
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,16 @@ def launched(folder: Path, script: Path) -> None:
         min_nodes=1, max_nodes=1, nproc_per_node=2, max_restarts=0, start_method="fork", run_id="two",
         rdzv_backend="c10d", rdzv_endpoint="localhost:0",
     )  # fmt: skip
-    elastic_launch(config, runpy.run_path(str(HERE / "ranks.py"))["main"])(folder, script)
+    elastic_launch(config, told)(folder, script)
+
+
+def told(*given: Path) -> None:
+    """Be a rank, which says how it failed: of several the agent tells of one."""
+    try:
+        runpy.run_path(str(HERE / "ranks.py"))["main"](*given)
+    except BaseException:
+        traceback.print_exc()
+        raise
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*deadlock:DeprecationWarning")  # the agent has threads
