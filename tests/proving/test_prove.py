@@ -17,7 +17,7 @@ from gates.proving.proof import CriterionProof, End, Proof, Standing
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
     project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", PATIENCE_S))))
-    facts = {"task": "T1", "project": project, "only": None, "at_least": 0.8, "budget_s": PATIENCE_S, "jobs": 2}
+    facts = {"task": "T1", "project": project, "only": None, "at_least": 0.8, "budget_s": PATIENCE_S, "jobs": 1}
     return ProveRequest(**{**facts, "out": None, **changes})
 
 
@@ -28,7 +28,7 @@ def proof_of(root: Path) -> Proof:
 @pytest.fixture(scope="module")
 def rigged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Proof, int, str]:
     root = a_rigged_project(tmp_path_factory.mktemp("rigged"))
-    text, code = perform(a_request(root), say=lambda _line: None)
+    text, code = perform(a_request(root, jobs=2), say=lambda _line: None)
     return root, proof_of(root), code, text
 
 
@@ -199,7 +199,7 @@ def test_the_command_proves_a_source_layout_from_the_copy_and_exits_with_0(tmp_p
         path.unlink()
     (root / "pkg").rmdir()
     ended = gates(
-        root, "prove", "T1", env={"PYTHONPATH": f"{root / 'src'}:{ROOT}"}
+        root, "prove", "T1", "--jobs", "1", env={"PYTHONPATH": f"{root / 'src'}:{ROOT}"}
     )  # as an editable install would have it
     assert (ended.code, ended.out.splitlines()[0][:11]) == (0, "T1  PROVED ")
     assert "looking at the evidence without a fault" in ended.err
@@ -315,7 +315,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_is_up_leaves_the_criterion_open(tmp_path: Path) -> None:
-    ended = gates(a_project(tmp_path / "project", SMALL), "prove", "T1", "--budget", "0.01")
+    ended = gates(a_project(tmp_path / "project", SMALL), "prove", "T1", "--jobs", "1", "--budget", "0.01")
     assert (ended.code, "AC1 not decided: " in ended.out) == (3, True)
 
 
