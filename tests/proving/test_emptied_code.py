@@ -246,7 +246,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
         f"def test_{name.lower()}({USES.get(name, '')}):\n    {body}\n" for name, (_, body) in CRITERIA.items()
     )
     criteria = "\n".join(
-        f"  - {{id: {name}, text: {name}, code: [{{{bound(symbol)}}}], "
+        f"  - {{id: {name}, text: {name}, level: should, code: [{{{bound(symbol)}}}], "
         f'tests: ["tests/test_core.py::test_{name.lower()}"]}}' for name, (symbol, _) in CRITERIA.items()
     )  # fmt: skip
     table = "calculations: [{call: pkg.core:double, criteria: [COUNTED], table: [{args: [2], expected: 4}]}]"
