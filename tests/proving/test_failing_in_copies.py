@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from bar import committed
 from building import a_context, a_criterion, a_task, collected, pytest_options, written
 
@@ -21,8 +22,9 @@ NOTICES = "def test_it():\n    assert double(3) == 6\n"
 
 
 def test_what_passes_only_after_others_is_not_judged_and_what_fails_in_copies_switches_nothing_off(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a second worker takes longer to start than these tests
     tests = (PLACE + ITSELF, PLACE + NOTICES, PLACE, "def test_it():\n    assert double(3) == 6 + len(RULES) - 1\n")
     own = {f"tests/test_core{i}.py": HEAD + text for i, text in enumerate(tests)}
     files = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "", "pkg/core.py": CORE, **own,
