@@ -252,16 +252,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
     table = "calculations: [{call: pkg.core:double, criteria: [COUNTED], table: [{args: [2], expected: 4}]}]"
     entry = 'entry_points: [{run: [python, -c, "import pkg"], criteria: [IDLE_ENTRY]}]'
     head = f"id: T1\ntitle: Emptied\nimplementation: [pkg]\ntests: [tests]\n{table}\n{entry}\n"
-    root = written(
-        tmp_path_factory.mktemp("emptied"),
-        {
-            **GOOD,
-            "pkg/core.py": CORE,
-            "tests/test_core.py": tests,
-            "tests/data/result.json": "6",
-            "tasks/T1.yaml": f"{head}criteria:\n{criteria}\n",
-        },
-    )
+    files = {**GOOD, "pkg/core.py": CORE, "tests/test_core.py": tests, "tests/data/result.json": "6"}
+    files["tasks/T1.yaml"] = f"{head}criteria:\n{criteria}\n"
+    root = written(tmp_path_factory.mktemp("emptied"), files)
     committed(root)
     git(root, "tag", "v1")
     task, context = spec.load(root / "tasks/T1.yaml", root), a_context(root)

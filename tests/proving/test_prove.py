@@ -127,6 +127,14 @@ SMALL = {
 }
 
 
+def of_two(code: str, *tests: str) -> str:
+    """The task with two criteria for one code, each with a test of its own."""
+    each = "  - {{id: AC{}, text: Both, code: [{{{}}}], tests: ['tests/test_core.py::{}']}}\n"
+    return SMALL["tasks/T1.yaml"].partition("  - id")[0] + "".join(
+        each.format(i, code, test) for i, test in enumerate(tests, 1)
+    )
+
+
 MARKED = """\
 import pytest
 
@@ -164,12 +172,7 @@ def test_later():
 
 
 def test_tests_that_do_not_end_are_unproved_and_not_skipped(tmp_path: Path) -> None:
-    criteria = "".join(
-        f"  - id: {name}\n    text: Double\n    code: [{{symbol: 'pkg.core:double'}}]\n"
-        f"    tests: ['tests/test_core.py::{test}']\n"
-        for name, test in (("AC1", "test_double"), ("AC2", "test_later"))
-    )
-    task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
+    task = of_two("symbol: 'pkg.core:double'", "test_double", "test_later")
     root = a_project(tmp_path / "project", {"tasks/T1.yaml": task, "tests/test_core.py": HANGING})
     while_running = r"stopped at the time limit of \d+ s while running tests/test_core\.py::test_double$"
 
@@ -272,18 +275,9 @@ def test_nothing():
 
 
 def test_faults_of_a_rule_are_put_where_the_tests_run(tmp_path: Path) -> None:
-    criteria = "".join(
-        f"  - {{id: {name}, text: Audit, code: [{{rule: audited}}], tests: ['tests/test_core.py::{test}']}}\n"
-        for name, test in (("AC1", "test_transfer"), ("AC2", "test_nothing"))
-    )
-    task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
-    files = {
-        "tasks/T1.yaml": task,
-        "pkg/core.py": BANK,
-        "tests/test_core.py": AUDITED,
-        "gates-rules/audited.yaml": RULE,
-    }
-    root = a_project(tmp_path / "project", files)
+    task = of_two("rule: audited", "test_transfer", "test_nothing")
+    files = {"pkg/core.py": BANK, "tests/test_core.py": AUDITED, "gates-rules/audited.yaml": RULE}
+    root = a_project(tmp_path / "project", {**files, "tasks/T1.yaml": task})
     text, code = perform(a_request(root), say=lambda _line: None)
     one, two = proof_of(root).criteria
     assert {str(fault.location) for fault in one.faults} <= {"pkg/core.py:13", "pkg/core.py:14"}, text

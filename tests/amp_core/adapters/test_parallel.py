@@ -24,10 +24,8 @@ def launched(folder: Path, script: Path) -> None:
     """Be torchrun: its agent starts two ranks, which need not import torch again as those of its command line would."""
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    config = LaunchConfig(
-        min_nodes=1, max_nodes=1, nproc_per_node=2, max_restarts=0, start_method="fork", run_id="two",
-        rdzv_backend="c10d", rdzv_endpoint="localhost:0",
-    )  # fmt: skip
+    config = LaunchConfig(1, 1, nproc_per_node=2, max_restarts=0, start_method="fork", run_id="two")
+    config.rdzv_backend, config.rdzv_endpoint = "c10d", "localhost:0"
     elastic_launch(config, told)(folder, script)
 
 
@@ -46,9 +44,8 @@ def test_two_ranks_train_as_one_until_one_fails(
 ) -> None:
     """One launch, for it costs more than what it checks: `ranks.py` has the checks by name."""
     importlib.import_module("lightning.pytorch")  # before the ranks part
-    launch = multiprocessing.get_context("fork").Process(
-        target=launched, args=(tmp_path, recipe("recipes/distributed.md"))
-    )
+    given = (tmp_path, recipe("recipes/distributed.md"))
+    launch = multiprocessing.get_context("fork").Process(target=launched, args=given)
     launch.start()
     launch.join(240)
     out, err = capfd.readouterr()
