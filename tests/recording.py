@@ -23,17 +23,8 @@ from gates.task.task import Task
 
 SECRET = "a secret of this test"  # as record_all.py has it
 PLACE = Location(path="pkg/train.py", line=7)
-ORDER = (
-    "zero_grad",
-    "autocast_enter",
-    "forward",
-    "autocast_exit",
-    "scaled_backward",
-    "unscale",
-    "clip",
-    "step",
-    "update",
-)
+ORDER = ("zero_grad", "autocast_enter", "forward", "autocast_exit", "scaled_backward", "unscale", "clip", "step",
+         "update")  # fmt: skip
 
 
 def read_journal(path: Path) -> Recorded:

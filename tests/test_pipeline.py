@@ -105,13 +105,9 @@ def test_must_criterion_that_nothing_was_seen_to_hold_is_no_pass(case: str) -> N
 @pytest.mark.parametrize("level", [Level.SHOULD, Level.ADVISORY])
 @pytest.mark.parametrize(
     ("share", "wrong", "decision"),
-    [
-        (0, False, Decision.PASS),
-        (0, True, Decision.INCONCLUSIVE),
-        (0.5, True, Decision.PASS),
-        (0.8, True, Decision.BLOCK),
-    ],
-)
+    [(0, False, Decision.PASS), (0, True, Decision.INCONCLUSIVE),
+     (0.5, True, Decision.PASS), (0.8, True, Decision.BLOCK)],
+)  # fmt: skip
 def test_task_that_requires_nothing_passes_only_where_all_was_seen_to_hold(
     level: Level, share: float, *, wrong: bool, decision: Decision
 ) -> None:
