@@ -145,7 +145,7 @@ from pkg.core import double
 def test_double():
     assert double(2) == 4
 """
-PLUGINS = "-p no:hypothesispytest -n 2 --cov=pkg --cov-fail-under=100"
+PLUGINS = "-p no:hypothesispytest -n 1 --cov=pkg --cov-fail-under=100"
 
 
 def test_a_project_may_refuse_unknown_markers_and_put_plugins_to_work(tmp_path: Path) -> None:
