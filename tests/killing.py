@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from building import PATIENCE_S, awaited, clean, written
+from building import PATIENCE_S, clean, written
 
 MARK = "GATES_KILL_TEST"
 SUITE = """
@@ -56,7 +56,8 @@ def killed(
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        awaited(lambda: not until or marked(mark, until))
+        while until and not marked(mark, until) and runner.poll() is None:
+            time.sleep(0.05)  # each look is at all processes of the machine
         runner.wait(after_s)
     except subprocess.TimeoutExpired:
         runner.send_signal(number)

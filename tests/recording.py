@@ -25,17 +25,8 @@ SECRET = "a secret of this test"  # as record_all.py has it
 COMPILER = "types.SimpleNamespace(disable=lambda f, *_, **__: f, graph_break=lambda: None)"
 WITHOUT_COMPILER = f"import sys, types; sys.modules['torch._dynamo'] = {COMPILER}"  # which a first optimizer would load
 PLACE = Location(path="pkg/train.py", line=7)
-ORDER = (
-    "zero_grad",
-    "autocast_enter",
-    "forward",
-    "autocast_exit",
-    "scaled_backward",
-    "unscale",
-    "clip",
-    "step",
-    "update",
-)
+ORDER = ("zero_grad", "autocast_enter", "forward", "autocast_exit", "scaled_backward", "unscale", "clip", "step",
+         "update")  # fmt: skip
 
 
 def read_journal(path: Path) -> Recorded:

@@ -195,9 +195,10 @@ CRASHES = {
     "while it is loaded": "import sys\nsys.modules['gates.cli'] = None\n",
     "without its command line library": "import sys\nsys.modules['click'] = None\n",
     "in a gate": (
-        "import gates.stages as p, dataclasses\n"
-        "bad = dataclasses.replace(p.PERFORMANCE.checks[0], judge=lambda task, evidence: [1 / 0])\n"
-        "p.PERFORMANCE = dataclasses.replace(p.PERFORMANCE, checks=(bad,))\n"
+        "import sys\nif 'gates' in sys.orig_argv:\n"
+        "  import gates.stages as p, dataclasses\n"
+        "  bad = dataclasses.replace(p.PERFORMANCE.checks[0], judge=lambda task, evidence: [1 / 0])\n"
+        "  p.PERFORMANCE = dataclasses.replace(p.PERFORMANCE, checks=(bad,))\n"
     ),
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bar import committed, git
 from building import QUICK, ROOT, clean, written
 
 DOCS = ROOT / "docs"
@@ -19,21 +20,13 @@ def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
-def git(project: Path, *words: str) -> None:
-    """Run git in a project, under a name of its own."""
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *who, *words], cwd=project, check=True, capture_output=True, timeout=300)
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the first task, with a branch `main` and a change on top."""
     files = re.findall(BLOCK % r"file: (\S+)", page("first-task.md"), re.DOTALL)
     more = {".gitignore": "reports/\n.gates/\n*.bak\n", "pytest.ini": f"[pytest]\naddopts = {QUICK}\n"}
     folder = written(tmp_path_factory.mktemp("first"), {**dict(files), **more})
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "A tokenizer")
+    committed(folder)
     git(folder, "checkout", "-q", "-b", "change")
     return folder
 

@@ -1,13 +1,13 @@
 """Addresses of files on the web, from a repository's remote; never with the password that it may hold."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from bar import committed, git
 from building import written
 
 from gates.model import Location
-from gates.project.revision import address_of, git, web_of
+from gates.project.revision import address_of, web_of
 from gates.render.markdown import link
 
 SHA = "a" * 40
@@ -40,33 +40,22 @@ def test_a_link_cannot_be_left_by_the_name_of_a_file() -> None:
     assert link(Location(path="a.py", line=1), None) == "`a.py:1`"
 
 
-def of_git(folder: Path, *words: str) -> None:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
-
-
-def committed(folder: Path, remote: str) -> Path:
-    of_git(written(folder, {"a.py": "A = 1\n"}), "init", "-q")
-    of_git(folder, "remote", "add", "origin", remote)
-    of_git(folder, "add", ".")
-    of_git(folder, "commit", "-qm", "one")
-    return folder
-
-
-def head(folder: Path) -> str | None:
-    return git(folder, "rev-parse", "HEAD")
+def a_repository(folder: Path, remote: str) -> str:
+    head = committed(written(folder, {"a.py": "A = 1\n"}))
+    git(folder, "remote", "add", "origin", remote)
+    return head
 
 
 def test_what_differs_from_the_commit_is_linked_to_nothing(tmp_path: Path) -> None:
-    project = committed(tmp_path / "project", "git@github.com:owner/name.git")
-    assert web_of(project) == f"https://github.com/owner/name/blob/{head(project)}/"
+    project = tmp_path / "project"
+    head = a_repository(project, "git@github.com:owner/name.git")
+    assert web_of(project) == f"https://github.com/owner/name/blob/{head}/"
     (project / "new.py").write_text("B = 2\n", encoding="utf-8")
     assert web_of(project) is None
 
 
 def test_a_commit_with_submodules_is_linked_to_nothing(tmp_path: Path) -> None:
-    project = committed(tmp_path / "project", "git@github.com:owner/name.git")
-    committed(project / "lib" / "sub", "https://github.com/other/sub.git")
-    of_git(project, "add", ".")
-    of_git(project, "commit", "-qm", "two")
-    assert web_of(project) is None
+    a_repository(tmp_path, "git@github.com:owner/name.git")
+    a_repository(tmp_path / "lib" / "sub", "https://github.com/other/sub.git")
+    committed(tmp_path)
+    assert web_of(tmp_path) is None

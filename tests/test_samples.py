@@ -73,19 +73,10 @@ def test_samples_that_are_not_numbers_are_refused(bad: Any) -> None:
     assert "arms" in why(json.dumps(raw))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"schema": "gates.samples/2"},
-        {"schema": 1},
-        {"speedup": 1.72},
-        {"metrics": {}},
-        {"metrics": []},
-        {"device": "cuda"},
-        {"device": {"type": "", "name": "x"}},
-    ],
-    ids=str,
-)
+OTHER = [{"schema": "gates.samples/2"}, {"schema": 1}, {"speedup": 1.72}, {"metrics": {}}, {"metrics": []}]
+
+
+@pytest.mark.parametrize("change", [*OTHER, {"device": "cuda"}, {"device": {"type": "", "name": "x"}}], ids=str)
 def test_other_form_is_refused(change: dict[str, Any]) -> None:
     assert why(json.dumps({**raw_samples(), **change})).startswith(next(iter(change)))
 

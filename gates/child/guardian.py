@@ -6,12 +6,9 @@ this file, and imports what it needs only when it is needed: starting it costs a
 """
 
 import os
-import secrets
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -86,7 +83,10 @@ def guarded_folder() -> Iterator[Path]:
     The guardian reads a pipe: its end without a last word means that this process is dead. Processes are told by a mark
     in their environment. A folder within a folder lies beside it, and needs no guardian of its own.
     """
-    token = secrets.token_hex(16)
+    import subprocess
+    import tempfile
+
+    token = os.urandom(16).hex()
     if _guarded:
         with _fresh(Path(f"{_guarded[0]}-{token[:12]}")) as folder:
             yield folder

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from typing import NamedTuple
 
 from gates.words import did_you_mean
 
@@ -26,31 +27,27 @@ class OrderError(ValueError):
         self.column = column
 
 
-@dataclass(frozen=True)
-class One:
+class One(NamedTuple):
     """One event or mark: of some names, or of none of them."""
 
     names: frozenset[str]
     negated: bool = False
 
 
-@dataclass(frozen=True)
-class Then:
+class Then(NamedTuple):
     """What is followed by something else."""
 
     first: "Node"
     rest: "Node"
 
 
-@dataclass(frozen=True)
-class Either:
+class Either(NamedTuple):
     """One of several."""
 
     parts: "frozenset[Node]"
 
 
-@dataclass(frozen=True)
-class Many:
+class Many(NamedTuple):
     """Any number of something, none among them."""
 
     part: "Node"

@@ -5,7 +5,7 @@ import itertools
 import multiprocessing
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from unittest.mock import MagicMock, call
 
@@ -203,10 +203,10 @@ def drawing(workers: int) -> Iterable[Batch]:
 
 @pytest.mark.parametrize("make", [own, generated, distributed, unsized, drawing])
 @pytest.mark.parametrize(("workers", "positions"), [(0, range(10)), (2, (4,))])
-def test_every_kind_of_loader_resumes_at_the_same_batch(make: Any, workers: int, positions: Iterable[int]) -> None:
+def test_every_kind_of_loader_resumes_at_the_same_batch(make: Any, workers: int, positions: Sequence[int]) -> None:
     reference = Stream(make(workers), CPU)
     states, batches = [], []
-    for _ in range(13):
+    for _ in range(max(positions) + 4):
         states.append((reference.state_dict(), random_state()))
         batches.append(next(reference)[0].tolist())
     for position in positions:

@@ -23,10 +23,11 @@ from gates.task import loading as spec
 from gates.task.task import Task
 
 QUICK = [ending for ending in CORPUS if ending.quick and not ending.needs and not ending.outside]
+INI = "pytest.ini"
 ORDINARY = [ending for ending in QUICK if [*ending.files] == [FILE] and not ending.env]
 CRITERION = '  - {{id: {}, text: Double, code: [{{symbol: "pkg.core:double"}}], tests: [{}]}}\n'
 SHARED = {  # endings that leave each other alone, in one project: a file and a criterion each
-    "sound": [ending for ending in ORDINARY if ending.right is Right.PASS],
+    "sound": [ending for ending in QUICK if ending.right is Right.PASS],
     "hollow": [ending for ending in ORDINARY if ending.right is Right.NOT_PASS and ending.stands == (FILE,)],
     "failing": [ending for ending in ORDINARY if "subtests fail" in ending.name or "teardown raises" in ending.name],
 }
@@ -79,6 +80,9 @@ def test_right_is_said_of_each_ending_of_one_project(name: str, tmp_path: Path) 
     stands = {"AC": CORE, **{f"AC{i}": path for i, path in enumerate(own) if own[path].stands == (FILE,)}}
     criteria = "".join(CRITERION.format(*each) for each in stands.items())
     files = {**SOUND, **{path: ending.files[FILE] for path, ending in own.items()}}
+    more = [each for ending in own.values() for each in ending.files.items() if each[0] != FILE]
+    words = " ".join(str(text).partition("addopts = ")[2].strip() for path, text in more if path == INI)
+    files |= {**dict(more), INI: f"[pytest]\naddopts = {words or PLAIN}\n"}
     task_file = TASK.partition("  - id")[0] + criteria
     root = quickly(written(tmp_path / "project", {**files, "tasks/T1.yaml": task_file}))
     task, context, evidence = spec.load(root / "tasks" / "T1.yaml", root), a_context(root), EvidenceSet()

@@ -21,6 +21,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "log").mkdir()
     with Bench(tmp_path / "log") as open_bench:
         yield open_bench
+        open_bench.end()  # at once
 
 
 def a_worker(bench: Bench, tmp_path: Path, call: str, *args: object) -> Worker:

@@ -70,22 +70,21 @@ def test_cpu_time_of_an_arm_that_lets_another_process_work_is_no_time_of_the_wor
 ARMS = """
 import sys, time
 
-def hurried(loops, pause):
+def hurried(took, pause):
     clock, cpu = time.perf_counter, time.process_time
     time.perf_counter, time.process_time = (lambda: clock() * 0.55), (lambda: cpu() * 0.55)
     vars(sys.modules["__main__"]).update(perf_counter=time.perf_counter, process_time=time.process_time)
-    return lambda: sum(i * i for i in range(loops))
+    return lambda: time.sleep(took / 1000)
 
-def late(loops, pause):
+def late(took, pause):
     left, last = [], [0.0]
     def step():
         if time.perf_counter() - last[0] > pause:
-            while left:
-                sum(i * i for i in range(left.pop()))
-        left.append(loops // 2)
-        value = sum(i * i for i in range(loops // 2))
+            time.sleep(sum(left))
+            left.clear()
+        left.append(took / 2000)
+        time.sleep(took / 2000)
         last[0] = time.perf_counter()
-        return value
     return step
 """
 
@@ -94,11 +93,12 @@ def late(loops, pause):
     ("arm", "most", "pause", "split"), [("hurried", 8, 0.0, 1), ("late", 8, 0.015, 1), ("late", 32, 0.003, 6)]
 )
 def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float, split: int, tmp_path: Path) -> None:
+    """They sleep: who computes waits for others, on a busy machine for longer than it computes."""
     root = written(tmp_path / "p", {"steps.py": STEPS, "arms.py": ARMS})
     (tmp_path / "log").mkdir()
     arms: dict[str, dict[str, Any]] = {
-        "old": {"call": "steps:work", "args": [2_000]},
-        "new": {"call": f"arms:{arm}", "args": [2_000, pause]},
+        "old": {"call": "steps:naps", "args": [1]},
+        "new": {"call": f"arms:{arm}", "args": [1, pause]},
     }
     plan = a_plan(root, arms, pairs=most, restarts=1, segment_s=0.030)
     samples, taken = measure(plan, tmp_path / "log", lambda *_: False)

@@ -246,22 +246,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
         f"def test_{name.lower()}({USES.get(name, '')}):\n    {body}\n" for name, (_, body) in CRITERIA.items()
     )
     criteria = "\n".join(
-        f"  - {{id: {name}, text: {name}, code: [{{{bound(symbol)}}}], "
+        f"  - {{id: {name}, text: {name}, level: should, code: [{{{bound(symbol)}}}], "
         f'tests: ["tests/test_core.py::test_{name.lower()}"]}}' for name, (symbol, _) in CRITERIA.items()
     )  # fmt: skip
     table = "calculations: [{call: pkg.core:double, criteria: [COUNTED], table: [{args: [2], expected: 4}]}]"
     entry = 'entry_points: [{run: [python, -c, "import pkg"], criteria: [IDLE_ENTRY]}]'
     head = f"id: T1\ntitle: Emptied\nimplementation: [pkg]\ntests: [tests]\n{table}\n{entry}\n"
-    root = written(
-        tmp_path_factory.mktemp("emptied"),
-        {
-            **GOOD,
-            "pkg/core.py": CORE,
-            "tests/test_core.py": tests,
-            "tests/data/result.json": "6",
-            "tasks/T1.yaml": f"{head}criteria:\n{criteria}\n",
-        },
-    )
+    files = {**GOOD, "pkg/core.py": CORE, "tests/test_core.py": tests, "tests/data/result.json": "6"}
+    files["tasks/T1.yaml"] = f"{head}criteria:\n{criteria}\n"
+    root = written(tmp_path_factory.mktemp("emptied"), files)
     committed(root)
     git(root, "tag", "v1")
     task, context = spec.load(root / "tasks/T1.yaml", root), a_context(root)
@@ -312,7 +305,10 @@ def test_what_refuses_is_no_promise(seen: dict[str, EmptiedSymbol]) -> None:
     }  # fmt: skip
 
 
-def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_of_its_code(tmp_path: Path) -> None:
+def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_of_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a second worker takes longer to start than these tests
     files = {"tests/test_core.py": "from pkg.core import double\n\ndef test_own():\n    assert double(3) == 6\n"
              "\ndef test_copy():\n    copy = lambda x: 2 * x\n    assert copy(3) == 6\n",
              "pkg/core.py": "def double(x):\n    return 2 * x\n"}  # fmt: skip

@@ -52,16 +52,10 @@ def test_a_function_gives_back_two_values_of_the_kind_that_was_heard(head: str, 
 @pytest.mark.parametrize(
     ("value", "others"),
     [
-        (True, (False, True)),
-        (3, (0, 1)),
-        (0.5, (0.0, 1.0)),
-        ("b", ("", "A")),
-        ((2, 3), ((0, 0), (1, 1))),
-        ({2: 3}, ({}, {1: 1})),
-        (torch.tensor(2.5), (torch.zeros(()), torch.ones(()))),
-        (object(), (None, ...)),
+        (True, (False, True)), (3, (0, 1)), (0.5, (0.0, 1.0)), ("b", ("", "A")), ((2, 3), ((0, 0), (1, 1))),
+        ({2: 3}, ({}, {1: 1})), (torch.tensor(2.5), (torch.zeros(()), torch.ones(()))), (object(), (None, ...)),
     ],
-)
+)  # fmt: skip
 def test_another_value_is_of_the_kind_that_was_heard(
     value: object, others: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

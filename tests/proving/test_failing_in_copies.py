@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
+import pytest
 from bar import committed
 from building import a_context, a_criterion, a_task, collected, pytest_options, written
 
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
+from gates.proving.emptied_code import EmptiedCode
 
 CORE = "RULES = {}\ndef double(x):\n    return x * RULES.get('factor', 2)\n"
-SETS_UP = "from pkg import core\ndef test_rules():\n    core.RULES['factor'] = 3\n    assert core.RULES\n"
+SETS_UP = "from pkg import core\ndef test_rules():\n    core.RULES['more'] = 3\n    assert core.RULES\n"
 HEAD = "from pathlib import Path\nfrom pkg.core import RULES, double\n"
 PLACE = (
     "def test_place():\n    assert Path(__file__).resolve().parents[1].name == 'project'\n    assert double(0) == 0\n"
@@ -20,31 +21,24 @@ ITSELF = "def test_it():\n    assert double(3) == double(3)\n"
 NOTICES = "def test_it():\n    assert double(3) == 6\n"
 
 
-def emptied(tmp_path: Path, first: str, *tests: str) -> tuple[EmptiedSymbol, ...]:
-    """What became of a criterion for each file of tests, in a project where another file runs first."""
+def test_what_passes_only_after_others_is_not_judged_and_what_fails_in_copies_switches_nothing_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a second worker takes longer to start than these tests
+    tests = (PLACE + ITSELF, PLACE + NOTICES, PLACE, "def test_it():\n    assert double(3) == 6 + len(RULES) - 1\n")
     own = {f"tests/test_core{i}.py": HEAD + text for i, text in enumerate(tests)}
     files = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "", "pkg/core.py": CORE, **own,
-             "tests/test_aaa.py": first}  # fmt: skip
+             "tests/test_aaa.py": SETS_UP}  # fmt: skip
     criteria = [a_criterion(id=f"AC{i}", tests=[path]) for i, path in enumerate(own)]
     task = a_task(entry_points=[], criteria=criteria, measurements=[])
     context = a_context(written(tmp_path / "project", files))
     found = collected(task, context, PytestRun, SourceTree, ExecutedLines, EmptiedCode).get(EmptiedCode)
-    return found.symbols if found else ()
-
-
-def test_a_test_that_passes_only_after_another_is_not_judged(tmp_path: Path) -> None:
-    (found,) = emptied(tmp_path, SETS_UP, "def test_it():\n    assert double(3) == 9\n")
-    assert (found.why, found.noticed) == ("its tests do not pass in a copy, without the others", False)
-
-
-def test_a_test_that_fails_in_copies_switches_nothing_off_and_alone_is_not_judged(tmp_path: Path) -> None:
-    first = "def test_more(): assert __name__\n"
-    itself, notices, alone = emptied(tmp_path, first, PLACE + ITSELF, PLACE + NOTICES, PLACE)
+    assert found is not None
+    itself, notices, alone, after = found.symbols
     assert (itself.noticed, itself.unnoticed, notices.noticed, notices.unnoticed) == (False, True, True, False)
-    assert (alone.why, alone.aside) == (
-        "its tests do not pass in a copy, without the others",
-        ("tests/test_core2.py::test_place",),
-    )
+    without = "its tests do not pass in a copy, without the others"
+    assert (alone.why, alone.aside) == (without, ("tests/test_core2.py::test_place",))
+    assert (after.why, after.noticed) == (without, False)
 
 
 def test_a_copy_of_a_project_in_a_folder_of_its_repository_has_what_lies_above_and_beside_it(tmp_path: Path) -> None:

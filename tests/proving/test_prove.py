@@ -17,7 +17,7 @@ from gates.proving.proof import CriterionProof, End, Proof, Standing
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
     project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", PATIENCE_S))))
-    facts = {"task": "T1", "project": project, "only": None, "at_least": 0.8, "budget_s": PATIENCE_S, "jobs": 2}
+    facts = {"task": "T1", "project": project, "only": None, "at_least": 0.8, "budget_s": PATIENCE_S, "jobs": 1}
     return ProveRequest(**{**facts, "out": None, **changes})
 
 
@@ -28,7 +28,7 @@ def proof_of(root: Path) -> Proof:
 @pytest.fixture(scope="module")
 def rigged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Proof, int, str]:
     root = a_rigged_project(tmp_path_factory.mktemp("rigged"))
-    text, code = perform(a_request(root), say=lambda _line: None)
+    text, code = perform(a_request(root, jobs=2), say=lambda _line: None)
     return root, proof_of(root), code, text
 
 
@@ -127,6 +127,14 @@ SMALL = {
 }
 
 
+def of_two(code: str, *tests: str) -> str:
+    """The task with two criteria for one code, each with a test of its own."""
+    each = "  - {{id: AC{}, text: Both, code: [{{{}}}], tests: ['tests/test_core.py::{}']}}\n"
+    return SMALL["tasks/T1.yaml"].partition("  - id")[0] + "".join(
+        each.format(i, code, test) for i, test in enumerate(tests, 1)
+    )
+
+
 MARKED = """\
 import pytest
 
@@ -137,7 +145,7 @@ from pkg.core import double
 def test_double():
     assert double(2) == 4
 """
-PLUGINS = "-p no:hypothesispytest -n 2 --cov=pkg --cov-fail-under=100"
+PLUGINS = "-p no:hypothesispytest -n 1 --cov=pkg --cov-fail-under=100"
 
 
 def test_a_project_may_refuse_unknown_markers_and_put_plugins_to_work(tmp_path: Path) -> None:
@@ -164,12 +172,7 @@ def test_later():
 
 
 def test_tests_that_do_not_end_are_unproved_and_not_skipped(tmp_path: Path) -> None:
-    criteria = "".join(
-        f"  - id: {name}\n    text: Double\n    code: [{{symbol: 'pkg.core:double'}}]\n"
-        f"    tests: ['tests/test_core.py::{test}']\n"
-        for name, test in (("AC1", "test_double"), ("AC2", "test_later"))
-    )
-    task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
+    task = of_two("symbol: 'pkg.core:double'", "test_double", "test_later")
     root = a_project(tmp_path / "project", {"tasks/T1.yaml": task, "tests/test_core.py": HANGING})
     while_running = r"stopped at the time limit of \d+ s while running tests/test_core\.py::test_double$"
 
@@ -199,7 +202,7 @@ def test_the_command_proves_a_source_layout_from_the_copy_and_exits_with_0(tmp_p
         path.unlink()
     (root / "pkg").rmdir()
     ended = gates(
-        root, "prove", "T1", env={"PYTHONPATH": f"{root / 'src'}:{ROOT}"}
+        root, "prove", "T1", "--jobs", "1", env={"PYTHONPATH": f"{root / 'src'}:{ROOT}"}
     )  # as an editable install would have it
     assert (ended.code, ended.out.splitlines()[0][:11]) == (0, "T1  PROVED ")
     assert "looking at the evidence without a fault" in ended.err
@@ -272,18 +275,9 @@ def test_nothing():
 
 
 def test_faults_of_a_rule_are_put_where_the_tests_run(tmp_path: Path) -> None:
-    criteria = "".join(
-        f"  - {{id: {name}, text: Audit, code: [{{rule: audited}}], tests: ['tests/test_core.py::{test}']}}\n"
-        for name, test in (("AC1", "test_transfer"), ("AC2", "test_nothing"))
-    )
-    task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
-    files = {
-        "tasks/T1.yaml": task,
-        "pkg/core.py": BANK,
-        "tests/test_core.py": AUDITED,
-        "gates-rules/audited.yaml": RULE,
-    }
-    root = a_project(tmp_path / "project", files)
+    task = of_two("rule: audited", "test_transfer", "test_nothing")
+    files = {"pkg/core.py": BANK, "tests/test_core.py": AUDITED, "gates-rules/audited.yaml": RULE}
+    root = a_project(tmp_path / "project", {**files, "tasks/T1.yaml": task})
     text, code = perform(a_request(root), say=lambda _line: None)
     one, two = proof_of(root).criteria
     assert {str(fault.location) for fault in one.faults} <= {"pkg/core.py:13", "pkg/core.py:14"}, text
@@ -315,7 +309,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_is_up_leaves_the_criterion_open(tmp_path: Path) -> None:
-    ended = gates(a_project(tmp_path / "project", SMALL), "prove", "T1", "--budget", "0.01")
+    ended = gates(a_project(tmp_path / "project", SMALL), "prove", "T1", "--jobs", "1", "--budget", "0.01")
     assert (ended.code, "AC1 not decided: " in ended.out) == (3, True)
 
 

@@ -1,11 +1,11 @@
 """The matrix from task files and sources alone: found, dead, missing, unread."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bar import committed, git
 from building import ROOT
 from click.testing import CliRunner, Result
 from to_trace import CORE, MARKED, TASK
@@ -25,15 +25,9 @@ def test_each_criterion_has_its_lines_and_its_tests(traced: Callable[..., Result
 def test_page_links_to_the_commit_only_while_nothing_differs_from_it(
     traced: Callable[..., Result], tmp_path: Path
 ) -> None:
-    def git(*words: str) -> None:
-        who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *who, *words], cwd=tmp_path / "project", check=True, capture_output=True)
-
     traced(None)
-    git("init", "-q")
-    git("remote", "add", "origin", "https://github.com/owner/name")
-    git("add", ".")
-    git("commit", "-qm", "one")
+    committed(tmp_path / "project")
+    git(tmp_path / "project", "remote", "add", "origin", "https://github.com/owner/name")
     assert "](https://github.com/owner/name/blob/" in traced(None, "T1", "--format", "markdown").stdout
     changed = traced({"pkg/core.py": f"A = 1\n{CORE}"}, "T1", "--format", "markdown")
     assert ("`pkg/core.py:2-3`" in changed.stdout, "https://" in changed.stdout) == (True, False)

@@ -1,9 +1,8 @@
-"""What two real processes check together, and a run of which one rank fails; torchrun starts it."""
+"""What two real processes check together, and a run of which one rank fails; as torchrun starts them."""
 
 import math
 import os
 import runpy
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -339,7 +338,3 @@ def main(folder: Path, recipe: Path) -> None:
         if rank.index == 1:
             raise ValueError("a batch that nobody can read")
         distributed.barrier()
-
-
-if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))

@@ -1,8 +1,10 @@
 """Tests of training over several processes: two real ones, started by torchrun, and what one alone does."""
 
+import importlib
+import multiprocessing
 import re
-import subprocess
-import sys
+import runpy
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,19 +20,41 @@ from amp_core.shards import gathered
 HERE = Path(__file__).parent
 
 
-def test_two_ranks_train_as_one_until_one_fails(tmp_path: Path, recipe: Callable[[str], Path]) -> None:
+def launched(folder: Path, script: Path) -> None:
+    """Be torchrun: its agent starts two ranks, which need not import torch again as those of its command line would."""
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(1, 1, nproc_per_node=2, max_restarts=0, start_method="fork", run_id="two")
+    config.rdzv_backend, config.rdzv_endpoint = "c10d", "localhost:0"
+    elastic_launch(config, told)(folder, script)
+
+
+def told(*given: Path) -> None:
+    """Be a rank, which says how it failed: of several the agent tells of one."""
+    try:
+        runpy.run_path(str(HERE / "ranks.py"))["main"](*given)
+    except BaseException:
+        traceback.print_exc()
+        raise
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*deadlock:DeprecationWarning")  # the agent has threads
+def test_two_ranks_train_as_one_until_one_fails(
+    tmp_path: Path, recipe: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
+) -> None:
     """One launch, for it costs more than what it checks: `ranks.py` has the checks by name."""
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*launch, str(HERE / "ranks.py"), str(tmp_path), str(recipe("recipes/distributed.md"))],
-        capture_output=True, text=True, encoding="utf-8", timeout=240, check=False,
-    )  # fmt: skip
-    assert (tmp_path / "all held").exists(), done.stderr
-    assert re.fullmatch(r"(\[Gloo\] .*\n)*rank 0 of 2: loss \d\.\d{4}, 10 steps applied\n", done.stdout), done.stderr
+    importlib.import_module("lightning.pytorch")  # before the ranks part
+    given = (tmp_path, recipe("recipes/distributed.md"))
+    launch = multiprocessing.get_context("fork").Process(target=launched, args=given)
+    launch.start()
+    launch.join(240)
+    out, err = capfd.readouterr()
+    assert (tmp_path / "all held").exists(), err
+    assert re.fullmatch(r"(\[Gloo\] .*\n)*rank 0 of 2: loss \d\.\d{4}, 10 steps applied\n", out), err
     assert (tmp_path / "last.pt").stat().st_size > 10_000
-    assert done.returncode == 1
-    assert "ValueError: a batch that nobody can read" in done.stderr
-    assert "on rank 1 of 2" in done.stderr
+    assert launch.exitcode == 1
+    assert "ValueError: a batch that nobody can read" in err
+    assert "on rank 1 of 2" in err
 
 
 def test_one_process_alone_is_a_world_of_one() -> None:
