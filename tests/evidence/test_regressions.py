@@ -177,7 +177,7 @@ CALLS = []
 
 def work():
     CALLS.append(time.sleep(0.003))  # so long that the warm-up, of 12 times 2 ms at most, ends before it does
-    if len(CALLS) > 60:
+    if len(CALLS) > 30:
         os._exit(3)
     return sum(i * i for i in range(12000))
 """
