@@ -15,6 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from examples.t035.one_step import make_step
+from gates.evidence.measurements import counts_cpu
 from gates.measuring import answers
 from gates.measuring.bench import ArmFailed, launch
 from gates.measuring.samples import Samples
@@ -74,7 +75,8 @@ def decided(name: str, measurement: Measurement, asked: list[Measure], expected:
 
     try:
         with tempfile.TemporaryDirectory() as logs:
-            done = measure(Plan(measurement, arms), Path(logs), lambda *now: answers.settled(asked, seen(*now)))
+            plan = Plan(measurement, arms, one_processor=counts_cpu(measurement, asked))
+            done = measure(plan, Path(logs), lambda *now: answers.settled(asked, seen(*now)))
     except ArmFailed as error:
         print(f"| {name} | {error} |", flush=True)
         return False

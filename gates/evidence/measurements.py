@@ -23,7 +23,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.bench import launch
-from gates.measuring.fitness import contended, disturbed
+from gates.measuring.fitness import CPU_TIME, contended, disturbed
 from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Device, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
@@ -100,12 +100,18 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         start = partial(launch, python=context.python, paths=paths, threads=measurement.threads, device=device)
         arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
         logs = context.folder(f"workers-{measurement.id}-{device}").evidence
-        plan = Plan(measurement, arms, limit_s, applies=lambda device: bool(_applying(measures, device)))
+        one = counts_cpu(measurement, measures)
+        plan = Plan(measurement, arms, limit_s, None, lambda device: bool(_applying(measures, device)), one)
         way: Take = partial(timed, plan, measures, logs)
     else:
         handing = _handed_over if measurement.read == "samples" else _again_and_again
         way = partial(handing, measurement, context, folder / f"{measurement.id}-{device}")
     return kept(attempt(facts, measures, key, context.root, way), folder / f"{measurement.id}-{device}.json")
+
+
+def counts_cpu(measurement: Measurement, measures: Sequence[Measure]) -> bool:
+    """Return whether CPU time of one thread decides all: no arm gains by a second processor, but one may be slower."""
+    return measurement.threads == 1 and all(measure.of in CPU_TIME.values() for measure in measures)
 
 
 def kept(run: MeasurementRun, path: Path) -> MeasurementRun:

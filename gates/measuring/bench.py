@@ -151,8 +151,8 @@ class Bench:
         """Start a worker; it has said nothing yet."""
         return self.start_all({name: launch})[name]
 
-    def start_all(self, launches: Mapping[str, Launch]) -> dict[str, "Worker"]:
-        """Start workers, all from one process that has imported what they need, where they need the same."""
+    def start_all(self, launches: Mapping[str, Launch], processor: int | None = None) -> dict[str, "Worker"]:
+        """Start workers, from one process that has imported what they need where that is the same, on a processor."""
         first = next(iter(launches.values()))
         shared = len(launches) > 1 and all(first.shares_with(other) for other in launches.values())
         arms, ours, theirs = {}, dict[str, tuple[int, int]](), list[int]()
@@ -165,6 +165,9 @@ class Bench:
             self._closed_with_it(told, heard)
         like = first if shared else Launch((sys.executable,), first.cwd)
         start = self._started("arms", {"module": like.module, "arms": arms}, theirs, like)
+        if processor is not None and self._running is not None:
+            with suppress(OSError):  # it has ended, as its first answer will say
+                os.sched_setaffinity(self._running.pid, {processor})  # before it has started any
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:

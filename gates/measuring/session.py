@@ -1,6 +1,7 @@
 """The procedure of a measurement: arms in turn, restarted, watched, and stopped as soon as they decide."""
 
 import math
+import os
 import random
 import statistics
 import time
@@ -42,6 +43,7 @@ class Plan:
     limit_s: float = START_S
     segment_s: float | None = None
     applies: Callable[[Device], bool] = lambda _: True  # anything asked to a device; else one pair is taken
+    one_processor: bool = False  # all arms of a start share one, so that they do not differ by which one they got
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -201,7 +203,9 @@ class Session:
         """Start a process for each arm and a copy of the first, all at once; then warm them up, one after the other."""
         seed = self._source.randrange(1, 2**32)
         arms = {**self._plan.arms, self._copy: self._plan.arms[self._plan.names[0]]}
-        workers = self._bench.start_all({name: arm(seed) for name, arm in arms.items()})
+        one = self._plan.one_processor and hasattr(os, "sched_setaffinity")
+        processor = self._source.choice(sorted(os.sched_getaffinity(0))) if one else None
+        workers = self._bench.start_all({name: arm(seed) for name, arm in arms.items()}, processor)
         running = _Running(number, block, workers)
         for name, worker in workers.items():
             hello = worker.hello(timeout_s=self._plan.start_s)

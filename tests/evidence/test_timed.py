@@ -1,6 +1,7 @@
 """Measurements that the gate times, run for real in little projects."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,24 @@ def test_arms_are_timed_until_they_decide(tmp_path: Path) -> None:
     assert run.taken is not None
     assert run.taken.ended in {"decided", "all pairs"}  # of a crowded machine it takes more
     assert json.loads((tmp_path / "project-evidence" / str(run.raw)).read_text())["schema"] == "gates.samples/1"
+
+
+PLACED = """
+import os
+def make(processors):
+    def step():
+        assert len(os.sched_getaffinity(0)) == processors
+        return sum(range(2000))
+    return step
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="here nobody can say on which processor to run")
+@pytest.mark.parametrize(("of", "processors"), [("step_cpu_time_s", 1), ("step_time_s", machine.observe().cores)])
+def test_arms_share_a_processor_where_cpu_time_alone_decides(tmp_path: Path, of: str, processors: int) -> None:
+    arms = {name: {"call": "placed:make", "args": [processors]} for name in ("old", "new")}
+    asked: dict[str, Any] = {"arms": arms, "restarts": 1, "pairs": 6, "budget_s": PATIENCE_S}
+    assert run_of(tmp_path, a_measure(of=of), files={"placed.py": PLACED}, **asked).problem == ""
 
 
 def test_attempts_of_the_same_code_add_up_whatever_is_asked_and_those_of_other_code_do_not(tmp_path: Path) -> None:

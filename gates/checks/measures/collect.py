@@ -15,7 +15,7 @@ from gates.child.guardian import remove
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
-from gates.evidence.measurements import attempt, attempts_key, kept, timed
+from gates.evidence.measurements import attempt, attempts_key, counts_cpu, kept, timed
 from gates.measuring.bench import ArmFailed, Bench, Launch, launch
 from gates.measuring.session import Plan
 from gates.measuring.taken import MeasurementRun, digest_of
@@ -209,7 +209,7 @@ def _run(sides: Sides, measures: Sequence[Measure], code: str) -> MeasurementRun
     run = MeasurementRun(id=f"{one.id}/{arm}", device=device)
     launches = {side: partial(sides.launch, side, one.arms[arm], one, device) for side in sides.folders}
     key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, code))
-    plan = Plan(one, launches, sides.context.timeout_s)
+    plan = Plan(one, launches, sides.context.timeout_s, one_processor=counts_cpu(one, measures))
 
     def way(begun: MeasurementRun) -> MeasurementRun:
         _refuse_other_code(sides, one.arms[arm], plan, logs)
