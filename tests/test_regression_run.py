@@ -73,7 +73,7 @@ def test_a_slowed_change_blocks_with_a_report(tmp_path: Path, monkeypatch: pytes
     first = gates(root, "run", "T1", "--gate", "performance")
     assert first.code == 1
     assert "misses the target" in first.out
-    assert re.search(r"6 of 7; ratio now/base of step_time_s .*: [\d.]+ \[.+\] after 8 of at most 8 pairs; ", first.err)
+    assert re.search(r"6 of 7; step/work: [\d.]+ \[.+\] after 8 of at most 8 pairs; ", first.err)
     page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert "## Against the Base" in page
     assert gates(root, "run", "T1", "--base", "no-such").code == 2

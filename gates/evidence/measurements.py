@@ -170,8 +170,9 @@ def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementR
 
     def settled(samples: Samples, taken: Taken) -> bool:
         asked, now = _applying(measures, samples.device), seen(samples, taken)
-        numbers = [f"{one.name}: {found}" for one in asked if (found := answers.answered(one, now).seen)]
-        progress.so_far = lambda: f"{', '.join(numbers)} after {taken.pairs} of at most {taken.most} pairs"
+        numbers = [str(found) for one in asked if (found := answers.answered(one, now).seen)]
+        done = f"{run.id}: {', '.join(numbers)} after {taken.pairs} of at most {taken.most} pairs"
+        progress.so_far = lambda: done
         return answers.settled(asked, now)
 
     return seen(*measure(plan, logs, settled))
