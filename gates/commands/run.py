@@ -333,13 +333,10 @@ def _shown(say: Say, plan: str, before: Report | None, *, quiet: bool = False) -
             yield Progress(step, ended=lambda report: say(_line(report)))
         return
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(stderr=True, highlight=False, markup=False)
-    with (
-        console.status("starting") as status,
-        every(1, lambda: status.update(Text(now(), no_wrap=True, overflow="ellipsis"))),
-    ):
+    width = console.width - 2  # beside what turns
+    with console.status("starting") as status, every(1, lambda: status.update(console.render_str(now()[:width]))):
         yield Progress(step, ended=lambda report: console.print(_line(report)))
 
 
