@@ -282,6 +282,7 @@ class Session:
     def _seen(self, ended: End) -> tuple[Samples, Taken]:
         hello = self._hellos.get(self._plan.names[0])
         settings = {"threads": str(self._asked.threads), "clock": self._asked.clock}
+        settings |= {"processors": "one for all arms of a start"} if self._plan.one_processor else {}
         samples = self._got.samples(self._device, hello.environment if hello else {}, settings)
         told: dict[str, object] = {
             **self._asked.model_dump(include={"threads", "clock", "budget_s", "same_result"}),

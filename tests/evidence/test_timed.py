@@ -61,7 +61,10 @@ def make(processors):
 def test_arms_share_a_processor_where_cpu_time_alone_decides(tmp_path: Path, of: str, processors: int) -> None:
     arms = {name: {"call": "placed:make", "args": [processors]} for name in ("old", "new")}
     asked: dict[str, Any] = {"arms": arms, "restarts": 1, "pairs": 6, "budget_s": PATIENCE_S}
-    assert run_of(tmp_path, a_measure(of=of), files={"placed.py": PLACED}, **asked).problem == ""
+    run = run_of(tmp_path, a_measure(of=of), files={"placed.py": PLACED}, **asked)
+    assert run.problem == ""
+    assert run.samples is not None
+    assert ("processors" in run.samples.settings) is (of == "step_cpu_time_s")
 
 
 def test_attempts_of_the_same_code_add_up_whatever_is_asked_and_those_of_other_code_do_not(tmp_path: Path) -> None:
