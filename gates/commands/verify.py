@@ -55,7 +55,6 @@ def _find_others(report: Report, folder: Path, project: Project) -> tuple[list[s
     told = [git(project.root, *words) for words in asked]
     names = {*"\0".join(filter(None, told)).split("\0")} - {"", *(file.path for file in report.revision.files)}
     made = folder.resolve(), project.reports
-    names = {name for name in names if "__pycache__" not in name}
     others = [name for name in names if not any(map((project.root / name).is_relative_to, made))]
     return others, f"git does not know {commit}" if None in told else ""
 

@@ -65,9 +65,7 @@ def unlike_commit(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def _status(root: Path) -> str | None:
-    """Return a line, ended by NUL, for each file that is not as in the commit; stored bytecode is no change."""
-    told = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
-    return told and "".join(f"{line}\0" for line in told.split("\0") if line and "__pycache__" not in line)
+    return git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:

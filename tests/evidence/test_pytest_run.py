@@ -327,9 +327,8 @@ BESIDE: dict[str, str | bytes] = {
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     folder = tmp_path_factory.mktemp("beside")
     seen = seen_in(folder, BESIDE)
-    paths = [path for path in (folder / "project").rglob("*") if "__pycache__" not in path.parts]
-    left = {path.relative_to(folder / "project").as_posix() for path in paths}
-    assert left == {"pyproject.toml", "tests", *BESIDE}  # the run leaves nothing else in the project
+    left = {path.relative_to(folder / "project").as_posix() for path in (folder / "project").rglob("*")}
+    assert left == {"pyproject.toml", "tests", *BESIDE}  # the run leaves nothing in the project
     return seen
 
 

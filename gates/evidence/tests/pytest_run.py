@@ -170,8 +170,7 @@ class PytestRun(Evidence):
         (plugin / "gates_probe").symlink_to(HERE)
         argv = [*_command(task, context, folder), *options]
         paths = (str(plugin), (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH", "")))
-        # of the project itself bytecode is kept, as by pytest alone; a copy's files may be edited within a second
-        env = {**(env or {"PYTHONDONTWRITEBYTECODE": ""}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        env = {**(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         if lines and not seed:  # another run of the same tests executes the same lines
             argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
