@@ -38,6 +38,8 @@ def main() -> None:
     """Import the module, start the arms, and tell of each how it ended."""
     asked = json.loads(sys.argv[1])
     arms, ends, numbers = asked["arms"], asked["ends"], own_pipes(asked)
+    if asked["processor"] is not None:
+        os.sched_setaffinity(0, {asked["processor"]})
     if asked["module"]:
         _import(asked["module"], next(iter(arms.values()))["asked"]["paths"])
     begun: dict[int, tuple[str, float]] = {}

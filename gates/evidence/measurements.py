@@ -110,7 +110,7 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
 
 
 def counts_cpu(measurement: Measurement, measures: Sequence[Measure]) -> bool:
-    """Return whether CPU time of one thread decides all: no arm gains by a second processor, but one may be slower."""
+    """Return whether CPU time decides all, of pools of one thread: no second processor makes that less."""
     return measurement.threads == 1 and all(measure.of in CPU_TIME.values() for measure in measures)
 
 
@@ -152,8 +152,8 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
 def _told_of(taken: Taken, samples: Samples) -> dict[str, object]:
     """Return what the ledger holds of pairs that the gate took, which count in later attempts."""
     unfit = (*disturbed(taken), *(contended(taken) if taken.clock == "wall" else ()))
-    split = {"restarts": taken.restarts, "split": taken.split, "pairs": taken.pairs}
-    return {"ended": taken.ended, "unfit": unfit, "metrics": samples.metrics, **split}
+    way = taken.model_dump(include={"restarts", "split", "pairs", "one_processor"})
+    return {"ended": taken.ended, "unfit": unfit, "metrics": samples.metrics, **way}
 
 
 def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:

@@ -123,7 +123,8 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
             raise NotEnough(reason)
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
     taken, attempt = run.taken, len(run.earlier) + 1
-    whole, used = pooled(name, metric, [one for one in run.earlier if one.split == taken.split])
+    way = taken.split, taken.one_processor
+    whole, used = pooled(name, metric, [one for one in run.earlier if (one.split, one.one_processor) == way])
     if len(next(iter(metric.arms.values()))) != taken.pairs:  # one for each start: nobody looked at it meanwhile
         return estimate(measure, whole, alpha=interval.alpha_of(attempt, alpha))
     starts = (*(one.restarts for one in used), taken.restarts)

@@ -157,17 +157,15 @@ class Bench:
         shared = len(launches) > 1 and all(first.shares_with(other) for other in launches.values())
         arms, ours, theirs = {}, dict[str, tuple[int, int]](), list[int]()
         for name, launch in launches.items():
-            orders, told = os.pipe()
+            orders, ordered = os.pipe()
             heard, answers = os.pipe()
-            ours[name] = told, heard
+            ours[name] = ordered, heard
             theirs += [orders, answers]
             arms[name] = {**launch.order, "asked": launch.asked, "orders": orders, "answers": answers}
-            self._closed_with_it(told, heard)
+            self._closed_with_it(ordered, heard)
         like = first if shared else Launch((sys.executable,), first.cwd)
-        start = self._started("arms", {"module": like.module, "arms": arms}, theirs, like)
-        if processor is not None and self._running is not None:
-            with suppress(OSError):  # it has ended, as its first answer will say
-                os.sched_setaffinity(self._running.pid, {processor})  # before it has started any
+        told: Told = {"module": like.module, "arms": arms, "processor": processor}
+        start = self._started("arms", told, theirs, like)
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:

@@ -29,6 +29,7 @@ class Attempt(Model):
     unfit: tuple[str, ...] = ()
     restarts: tuple[int, ...] = ()
     split: int = 1
+    one_processor: bool = False
     metrics: dict[str, Metric] = Field(default_factory=dict)
     missed: tuple[str, ...] = ()
     drawn: str = ""
@@ -89,6 +90,7 @@ class Taken(Model):
     threads: int
     most: int
     split: int = Field(default=1, ge=1)
+    one_processor: bool = False
     budget_s: float
     ended: End
     pairs: int
