@@ -153,6 +153,7 @@ def _judged(
         taken = earlier.whole if earlier else {}
         evidence = EvidenceSet({**taken}, earlier=earlier)
         of_its_sources(root)
+        before = None if before and before.taken else before  # what was taken took no time
         with _shown(say, _plan(task, asked, before), before, quiet=request.quiet) as shown:
             report = pipeline.run(task, replace(context, evidence=folder), asked, shown, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
