@@ -56,7 +56,8 @@ def killed(
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        while until and not marked(mark, until) and runner.poll() is None:
+        limit = time.monotonic() + PATIENCE_S
+        while until and not marked(mark, until) and runner.poll() is None and time.monotonic() < limit:
             time.sleep(0.05)  # each look is at all processes of the machine
         runner.wait(after_s)
     except subprocess.TimeoutExpired:

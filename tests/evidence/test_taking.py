@@ -283,11 +283,13 @@ def test_after_an_edit_of_what_was_imported_before_anything_was_traced_none_is_t
         assert taking(earlier, tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
 
 
-def test_workers_of_xdist_leave_out_what_is_taken(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_of_xdist_leave_out_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    with project.edited(HERE[0], ("pytest.ini", "-p no:xdist ", "-n 2 ")) as earlier:
+    settings = QUICK.replace("-p no:xdist ", "-n 2 ")
+    files = {**FILES, "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {settings}\n", "tests/test_order.py": ""}
+    root = written(tmp_path / "project", files)
+    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
+    with project.edited(HERE[0]) as earlier:
         kept = collected(project.root, tmp_path / "kept", earlier)
     assert ran(kept) == TWICE | ALWAYS
     assert told(kept) == told(project.seen)  # which no line of the edit changes

@@ -1,4 +1,4 @@
-"""Tests of training over several processes: two real ones, started by torchrun, and what one alone does."""
+"""Tests of training over several processes: two real ones, started by torchrun's agent, and what one alone does."""
 
 import importlib
 import multiprocessing
@@ -48,6 +48,7 @@ def test_two_ranks_train_as_one_until_one_fails(
     launch = multiprocessing.get_context("fork").Process(target=launched, args=given)
     launch.start()
     launch.join(240)
+    launch.kill()  # where it hangs; else it is gone
     out, err = capfd.readouterr()
     assert (tmp_path / "all held").exists(), err
     assert re.fullmatch(r"(\[Gloo\] .*\n)*rank 0 of 2: loss \d\.\d{4}, 10 steps applied\n", out), err
