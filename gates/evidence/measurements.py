@@ -101,7 +101,7 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
         logs = context.folder(f"workers-{measurement.id}-{device}").evidence
         one = counts_cpu(measurement, measures)
-        plan = Plan(measurement, arms, limit_s, None, lambda device: bool(_applying(measures, device)), one)
+        plan = Plan(measurement, arms, limit_s, applies=lambda on: bool(_applying(measures, on)), one_processor=one)
         way: Take = partial(timed, plan, measures, logs)
     else:
         handing = _handed_over if measurement.read == "samples" else _again_and_again
