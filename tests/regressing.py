@@ -15,7 +15,7 @@ from gates.task.task import Task
 
 BASE = [1.0 + i / 1000 for i in range(16)]
 CORE = """
-LOOPS = 4000
+LOOPS = 12000
 
 def work():
     return sum(i * i for i in range(LOOPS))
@@ -86,4 +86,4 @@ def two_commits(
 
 def slower(times: float = 30) -> dict[str, str]:
     """The working file, so many times as slow: by so much, if nothing is said, that no other load hides it."""
-    return {"pkg/core.py": CORE.replace("4000", str(round(4000 * times)))}
+    return {"pkg/core.py": CORE.replace("12000", str(round(12000 * times)))}
