@@ -124,6 +124,12 @@ def test_late():
     from pkg import late
 
     assert late.NUMBER == 0
+
+
+def test_later():
+    from pkg import core, late
+
+    assert core.double(late.NUMBER) == 0
 """
 ORDER = """\
 from pkg.core import ordered
@@ -234,7 +240,7 @@ MOVING = (
 def test_tests_that_ran_nothing_of_an_edit_are_taken_and_taken_again_and_all_is_as_of_a_fresh_run(
     project: Project, tmp_path: Path
 ) -> None:
-    others = {"test_other.py::test_limit", "test_other.py::test_late"}
+    others = {f"test_other.py::test_{name}" for name in ("limit", "late", "later")}
     with project.edited(*HERE) as earlier:
         first = collected(project.root, tmp_path / "first", earlier)
         assert ran(first) == TWICE | others | ALWAYS
@@ -244,6 +250,17 @@ def test_tests_that_ran_nothing_of_an_edit_are_taken_and_taken_again_and_all_is_
                              (("second", further), ("fresh", None)))  # fmt: skip
     assert ran(second) == {*TWICE, *others, *ALWAYS, "test_core.py::test_double", "test_other.py::test_more"}
     assert told(second) == told(fresh)
+
+
+def test_what_an_import_rests_on_that_only_one_of_two_runs_saw_holds_for_the_tests_of_that_run(
+    project: Project, tmp_path: Path
+) -> None:
+    doubling = {*TWICE, "test_core.py::test_double", "test_other.py::test_later", *ALWAYS}
+    with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
+        first = collected(project.root, tmp_path / "first", earlier)
+        with Project(project.root, tmp_path / "first", first).edited(("pkg/core.py", "2 * x", "x * 2")) as further:
+            second = collected(project.root, tmp_path / "second", further)
+    assert (ran(first), ran(second)) == (doubling, doubling)
 
 
 @pytest.mark.parametrize(
@@ -262,9 +279,9 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
 ) -> None:
     run = run_of(project.seen)
     with project.edited((path, old, new)) as earlier:
-        assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
+        assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is None
     with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
-        assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
+        assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
@@ -280,7 +297,7 @@ def test_after_an_edit_of_what_was_imported_before_anything_was_traced_none_is_t
     project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
     with project.edited(HERE[0]) as earlier:
         tests = run_of(project.seen).tests
-        assert taking(earlier, tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
+        assert taking(earlier, tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is None
 
 
 def test_workers_of_xdist_leave_out_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

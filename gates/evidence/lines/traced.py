@@ -10,9 +10,10 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -57,10 +58,12 @@ class Traced(Model):
     data: tuple[Path, ...] = ()
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Read a folder; raise `EvidenceUnavailable` where no run left anything there."""
+    def read(cls, folder: Path, *, taken: bool | None = None) -> Self:
+        """Read a folder, or of it what was `taken`, or what was not; raise `EvidenceUnavailable` where nothing is."""
+        files = [path for path in sorted(folder.glob("*")) if taken in {None, path.name.endswith(TAKEN)}]
+        told = (path for path in files if path.match("state*.json"))
         try:
-            states = {path.name: cls.model_validate_json(path.read_bytes()) for path in folder.glob("state*.json")}
+            states = {path.name: cls.model_validate_json(path.read_bytes()) for path in told}
         except (OSError, ValueError) as error:
             raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
         if not states:
@@ -71,7 +74,7 @@ class Traced(Model):
             reason=next((one.reason for one in own if one.reason), ""),
             ended=all(one.ended for one in own),
             unseen={name: what for one in own for name, what in one.unseen.items()},
-            data=tuple(sorted(folder.glob("data*"))),
+            data=tuple(path for path in files if path.match("data*")),
             **{name: tuple(each for one in own for each in getattr(one, name)) for name in LISTS},
         )
 
@@ -139,64 +142,77 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
 
 @dataclass(frozen=True)
 class Taking:
-    """The tests that are taken of an earlier run, what that traced, and what changed, then and now."""
+    """The tests that are taken of earlier processes, what these traced, and what changed, then and now."""
 
     tests: Mapping[str, TestRecord]
-    traced: Traced
+    traced: tuple[Traced, ...]
     units: Mapping[str, tuple[Units, Units]]
 
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
         moved = {path: before.moved(after) for path, (before, after) in self.units.items()}
         with (folder / f"data.{TAKEN}").open("w", encoding="utf-8") as file:
-            for name, path, lines in self.traced.told():
+            for name, path, lines in chain.from_iterable(traced.told() for traced in self.traced):
                 if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
                     now = [moved[path][line] for line in lines if line in moved[path]] if path in moved else lines
                     file.write(f"{json.dumps([name, {path: now}])}\n")
-        kept = {"ended", "modules", "foreign", "importing", "cached"}  # it did end, or nothing would be taken of it
-        (folder / TAKEN).write_text(self.traced.model_dump_json(include=kept), encoding="utf-8")
-
-    def again(self, sources: Mapping[str, bytes], context: Context) -> Iterator[str]:
-        """Yield the contexts that must be run again; raise `_AnyTest` where no test is free of what changed."""
-        traced = self.traced
-        if traced.doubts or traced.reason:
-            raise _AnyTest
-        yield from _of_tests((*traced.outside, *traced.unseen))
-        filled = (traced.where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in traced.cached)
-        lasting = frozenset(traced.importing).union(*filled)  # what they did outlasts the test
-        for path, (before, now) in self.units.items():
-            shown, lines = context.shown(Path(path)), traced.where.get(path, {})
-            own = [f"{TEST}{test}" for test in self.tests if test.split("::")[0] == shown]
-            yield from own
-            changed = before.changed(now)
-            if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
-                word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
-                others = (text for other, text in sources.items() if other != path)
-                if not own or Path(path).name == "conftest.py" or any(word.search(text) for text in others):
-                    raise _AnyTest
-                yield from (name for names in lines.values() for name in names if name.startswith(TEST))
-                continue
-            if lines.keys() <= {line for function in before.functions for line in lines_of(function)}:
-                raise _AnyTest  # it was imported before anything was traced, or by nobody
-            for ran in (lines[line] for function in changed for line in lines_of(function) if line in lines):
-                if ran & lasting:
-                    raise _AnyTest
-                yield from _of_tests(ran)
+        lists = ("modules", "foreign", "importing", "cached")
+        kept = {name: tuple(each for one in self.traced for each in getattr(one, name)) for name in lists}
+        told = Traced(ended=True, **kept)  # or nothing would be taken
+        (folder / TAKEN).write_text(told.model_dump_json(), encoding="utf-8")
 
 
-def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context: Context) -> Taking | None:
-    """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open."""
+def taking(
+    earlier: Earlier, tests: Iterable[TestRecord], taken: Collection[str], folder: Path, context: Context
+) -> Taking | None:
+    """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open.
+
+    Of its tests those that had been `taken` rest on what the processes did that they ran in, and the others on its own.
+    """
     known = {test.id: test for test in tests}
-    try:
-        took = Taking(known, Traced.read(folder), earlier.changed)
-        again = {*took.again(earlier.sources, context)}
-    except (EvidenceUnavailable, _AnyTest):
-        return None
-    free = {name for lines in took.traced.where.values() for names in lines.values() for name in names} - again
-    standing = {name: t for name, t in known.items() if t.passed and not t.reruns and f"{TEST}{name}" in free}
-    if len(standing) == len(known):  # pytest is to run something: that is what the canaries are tried with
-        del standing[min(standing.values(), key=lambda test: test.duration_s).id]
-    return replace(took, tests=standing) if standing else None
+    holds = Taking({}, (), earlier.changed)
+    for of_taken in (False, True):
+        own = {name: test for name, test in known.items() if (name in taken) is of_taken}
+        try:
+            traced = Traced.read(folder, taken=of_taken)
+            again = {*_again(traced, known, earlier, context)}
+        except (EvidenceUnavailable, _AnyTest):
+            continue
+        free = {name for lines in traced.where.values() for names in lines.values() for name in names} - again
+        standing = {name: t for name, t in own.items() if t.passed and not t.reruns and f"{TEST}{name}" in free}
+        if standing:
+            holds = replace(holds, tests={**holds.tests, **standing}, traced=(*holds.traced, traced))
+    if len(holds.tests) == len(known):  # pytest is to run something: that is what the canaries are tried with
+        shortest = min(known.values(), key=lambda test: test.duration_s).id
+        holds = replace(holds, tests={name: test for name, test in holds.tests.items() if name != shortest})
+    return holds if holds.tests else None
+
+
+def _again(traced: Traced, tests: Iterable[str], earlier: Earlier, context: Context) -> Iterator[str]:
+    """Yield the contexts that must be run again; raise `_AnyTest` where no test is free of what changed."""
+    if traced.doubts or traced.reason:
+        raise _AnyTest
+    yield from _of_tests((*traced.outside, *traced.unseen))
+    filled = (traced.where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in traced.cached)
+    lasting = frozenset(traced.importing).union(*filled)  # what they did outlasts the test
+    for path, (before, now) in earlier.changed.items():
+        shown, lines = context.shown(Path(path)), traced.where.get(path, {})
+        own = [f"{TEST}{test}" for test in tests if test.split("::")[0] == shown]
+        yield from own
+        changed = before.changed(now)
+        if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
+            word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
+            others = (text for other, text in earlier.sources.items() if other != path)
+            if not own or Path(path).name == "conftest.py" or any(word.search(text) for text in others):
+                raise _AnyTest
+            yield from (name for names in lines.values() for name in names if name.startswith(TEST))
+            continue
+        if lines.keys() <= {line for function in before.functions for line in lines_of(function)}:
+            raise _AnyTest  # it was imported before anything was traced, or by nobody
+        for ran in (lines[line] for function in changed for line in lines_of(function) if line in lines):
+            if ran & lasting:
+                raise _AnyTest
+            yield from _of_tests(ran)
 
 
 class _AnyTest(Exception):

@@ -120,7 +120,7 @@ class PytestRun(Evidence):
         before = earlier.seen.get(cls) if earlier and context.repeat == 1 else None
         if earlier is None or before is None or before.untracked:
             return None
-        took = taking(earlier, before.tests, earlier.raw / "pytest" / FOLDER, context)
+        took = taking(earlier, before.tests, before.taken, earlier.raw / "pytest" / FOLDER, context)
         if took is None:
             return None
         run = cls.once(task, context, folder, took=took)
