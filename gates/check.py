@@ -5,12 +5,12 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar, cast
 
 from pydantic import Field, JsonValue
 from pydantic_core import PydanticSerializationError
@@ -29,6 +29,7 @@ from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 LINE = r'{}(:|","line":|\\", line )\d'  # of a file, as a location, an error and a traceback tell it
 WROTE = "files were written that others may read"
 
@@ -102,6 +103,8 @@ class EvidenceSet:
     noted: dict[str, Noted] = field(default_factory=dict)
     copy: Path | None = None
     begun: float = field(default_factory=time.time)
+    opened: dict[Callable[..., object], object] = field(default_factory=dict)
+    stack: ExitStack = field(default_factory=ExitStack)
 
     def get(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind, or `None`; the type makes the caller handle its absence."""
@@ -152,6 +155,17 @@ class EvidenceSet:
         doubt = WROTE if self._wrote(copy, context=context) else noted.doubt
         self.noted[name] = noted.model_copy(update={"doubt": doubt})
         return made
+
+    def shared(self, make: Callable[[Task, Context], AbstractContextManager[T]], task: Task, context: Context) -> T:
+        """Return what several kinds of evidence use, made once and left by `close`."""
+        if make not in self.opened:
+            self.opened[make] = self.stack.enter_context(make(task, context))
+        return cast("T", self.opened[make])
+
+    def close(self) -> None:
+        """Leave what kinds of evidence share."""
+        self.opened.clear()
+        self.stack.close()
 
     def _wrote(self, *folders: Path | None, context: Context) -> bool:
         """Return whether the run has written a file there, reports aside."""

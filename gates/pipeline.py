@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
@@ -15,12 +16,15 @@ from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.child.guardian import Interrupted, end, guarded_folder
 from gates.config import Context
+from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding, Level, Outcome, Planned, Revision, RuleText, Severity
 from gates.project import what_was_read
 from gates.project.copies import copy_project
 from gates.project.revision import digest_folder, environment, observe, unlike_commit
+from gates.proving.bench import COPIES, benched
+from gates.proving.emptied_code import EmptiedCode
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
 from gates.task.task import Selection, Task, left_out, narrowed
@@ -42,7 +46,7 @@ class Progress:
 
 def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
-    with guarded_folder() as beside:
+    with guarded_folder() as beside, closing(evidence):
         evidence.copy = beside / "copy"
         context = replace(context, copied=cache(partial(copy_project, context.root, evidence.copy, copies=0)))
         return _run(task, context, selection, progress, evidence)
@@ -54,6 +58,7 @@ def _run(task: Task, context: Context, selection: Selection, progress: Progress,
     whole, task = task, narrowed(task, *selection.only)
     evidence.collect(RunDate, task, context)
     reports, ended = list[GateReport](), list[Finding]()
+    _foresee(task, context, selection, evidence)
     try:
         for done in _in_stages(task, context, selection, progress, evidence):
             reports.append(done)  # those before an interrupt are kept
@@ -162,6 +167,16 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
     )
 
 
+def _foresee(task: Task, context: Context, asked: Selection, evidence: EvidenceSet) -> None:
+    """Start what tries faults while the tests still run, where they may be asked to notice some."""
+    uses = {kind for gate in discover() if not asked.gates or gate.name in asked.gates for kind in gate.uses}
+    foreseen = PytestRun not in evidence.present and any(criterion.code for criterion in task.criteria)
+    if EmptiedCode in uses and foreseen and COPIES > 1:
+        before = evidence.before(PytestRun)
+        with suppress(EvidenceUnavailable):  # it says so when it is asked for
+            evidence.shared(benched, task, context).start(before.packages if before else ())
+
+
 def _in_stages(
     task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet
 ) -> Iterator[GateReport]:
@@ -172,6 +187,7 @@ def _in_stages(
         for gate in group:
             reports.append(_run_gate(gate, task, context, evidence, selection, blocked_by, progress))
             yield reports[-1]
+        evidence.close()  # before anything is measured
         if not selection.keep_going:
             blocked_by = blocked_by or " and ".join(each.name for each in reports if each.decision is Decision.BLOCK)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from gates import progress, store
 from gates.check import writable
-from gates.child.guardian import every, guarded_folder
+from gates.child.guardian import every
 from gates.config import Context, Project
 from gates.errors import EvidenceUnavailable
 from gates.model import Model
 from gates.project import revision
 from gates.project.files import near
 from gates.project.policy import TEMPLATES
-from gates.proving.bench import Bench
+from gates.proving.bench import Bench, benched
 from gates.proving.cases import Trial, concluded, observe
 from gates.proving.proof import PROOF, PROOF_SCHEMA, Proof, markdown, text
 from gates.task import loading as spec
@@ -45,18 +45,18 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     out = request.out or request.project.reports / task.id
     store.prepare(out)
     web = revision.web_of(request.project.root)  # before the faults are tried, as what they are tried on
-    with guarded_folder() as folder:
-        proof = writable(_prove(task, request.project.context(folder), request, say))
+    context = request.project.context(Path())
+    with benched(task, context, request.jobs) as bench:
+        proof = writable(_prove(task, context, bench, request, say))
     told, page = proof.model_dump_json(indent=1, by_alias=True), markdown(proof, web, request.project.root / TEMPLATES)
     store.write({out / PAGE: page.encode(), out / PROOF: f"{told}\n".encode()}, "the proof", out)
     return f"{text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code
 
 
-def _prove(task: Task, context: Context, asked: ProveRequest, say: Callable[[str], None]) -> Proof:
+def _prove(task: Task, context: Context, bench: Bench, asked: ProveRequest, say: Callable[[str], None]) -> Proof:
     begun, clock = datetime.now(UTC), time.time()
     chosen = [task.criterion(asked.only)] if asked.only else list(task.criteria)
     before = revision.observe(task, context)
-    bench = Bench(task, context, asked.jobs)
     say("looking at the evidence without a fault")
     baseline, note = observe(narrowed(task, asked.only), bench)
     try:

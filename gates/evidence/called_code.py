@@ -1,5 +1,6 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
+import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -173,7 +174,7 @@ class CalledCode(Evidence):
 
     @classmethod
     def _tried(cls, asked: Sequence[Asked], code: Mapping[str, Code], task: Task, context: Context) -> Self:
-        with benched(task, context, len(asked), most=len(asked)) as copies:
+        with benched(task, context, most=min(len(asked), os.cpu_count() or 1)) as copies:
             told = process.side_by_side(lambda pair: _tried(pair, code[pair[0].id], task, copies), asked)
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))

@@ -5,101 +5,151 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from queue import LifoQueue
+from threading import RLock
 from typing import Any
 
 from gates import progress
 from gates.child import process
 from gates.child.asking import HERE
-from gates.child.guardian import guarded_folder
+from gates.child.guardian import guarded_folder, stop_if_interrupted
 from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.measuring.bench import Lines
 from gates.project.copies import copy_project, relocated
 from gates.project.files import import_roots
 from gates.task.task import Task
 
-COPIES = 2
-EXTRA_S = 60.0
+COPIES = min(2, os.cpu_count() or 1)
+EXTRA_S, BEAT_S = 60.0, 0.1
 Told = dict[str, Any]
 
 
 @contextmanager
-def benched(task: Task, context: Context, faults: int, most: int = COPIES) -> Iterator["Bench"]:
-    """Yield copies for so many faults in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
-    with guarded_folder() as folder:
-        yield Bench(task, replace(context, evidence=folder), min(most, faults, os.cpu_count() or 1))
+def benched(task: Task, context: Context, most: int = COPIES) -> Iterator["Bench"]:
+    """Yield a bench whose folder and processes are gone afterwards."""
+    with guarded_folder() as folder, ExitStack() as stack:
+        yield Bench(task, replace(context, evidence=folder), stack, most)
 
 
 class Bench:
-    """A pristine copy of the project, and one for each worker; the first is also there to be looked at."""
+    """A pristine copy of the project, copies that faults are put into, and the process that forks a worker for each.
 
-    def __init__(self, task: Task, context: Context, jobs: int) -> None:
-        self._task = task
-        self._root = context.root
-        self._folder = context.evidence
-        first, copies = self._folder / "pristine", [self._folder / f"copy-{i}" for i in range(jobs)]
-        self.pristine = copy_project(context.root, first, jobs)
-        for copy in copies:
-            shutil.copytree(first, copy, symlinks=True)
-        self._copies = tuple(copy / self.pristine.relative_to(first) for copy in copies)
-        self.look = replace(context, root=self._copies[0], evidence=self._fresh("seen"))
-        self._free = LifoQueue[Copy]()  # the first copy on top
-        for root in reversed(self._copies):
-            self._free.put(Copy(root, self.pristine))
-        self._plugin = self._folder / "plugin"
-        self._plugin.mkdir()
+    All is made when it is needed first, in the context's folder for raw files; what is open is closed by `stack`.
+    """
+
+    def __init__(self, task: Task, context: Context, stack: ExitStack, most: int) -> None:
+        self._task, self._context, self._folder = task, context, context.evidence
+        self._most = most
+        self._copies, self._free, self._lock = list[Path](), list[Copy](), RLock()
+        self._turns = 0
+        self._process = stack.enter_context(ExitStack())
+        self._pipes: tuple[int, Lines] | None = None
+        self._plugin = self._fresh("plugin")
         (self._plugin / "gates_probe").symlink_to(HERE)
+
+    def copies(self, number: int) -> list[Path]:
+        """Return so many copies of the project as it was at first; raise `EvidenceUnavailable` without room."""
+        first = self._folder / "pristine"
+        with self._lock:
+            if not self._copies:
+                self.pristine = copy_project(self._context.root, first, self._most)
+            while len(self._copies) < number:
+                copy = self._folder / f"copy-{len(self._copies)}"
+                shutil.copytree(first, copy, symlinks=True)
+                self._copies.append(copy / self.pristine.relative_to(first))
+            return self._copies[:number]
+
+    @property
+    def look(self) -> Context:
+        """Return the world as it is in the first copy."""
+        return replace(self._context, root=self.copies(1)[0], evidence=self._fresh("seen"))
+
+    def start(self, packages: Iterable[str] = ()) -> None:
+        """Start what forks workers, if it does not run, and let it import packages: the copies need not be there."""
+        if self._pipes:
+            return
+        (theirs, orders), (heard, answers) = os.pipe(), os.pipe()
+        for number in (orders, heard):
+            self._process.callback(os.close, number)
+        asked = {
+            "orders": theirs,
+            "answers": answers,
+            "packages": [*packages],
+            "modules": [*modules_of(self._task, self._context)],
+        }
+        argv = [self._context.python, "-m", "gates_probe.trying.forking", json.dumps(asked)]
+        env, log = {"PYTHONPATH": process.joined_paths(str(self._plugin))}, self._fresh("forking") / "run"
+        try:
+            started = process.running(argv, cwd=self._context.root, log=log, env=env, pass_fds=(theirs, answers))
+            self._process.enter_context(started)
+        finally:
+            os.close(theirs)
+            os.close(answers)
+        self._pipes = orders, Lines(heard)
 
     def try_all(self, faults: list[Told], run: PytestRun | None, deadline: float) -> list[Told]:
         """Try faults in all copies at once until the time is up; `run`, without a fault, says what the tests need."""
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
+        roots = self.copies(min(self._most, len(faults)))
         peak_bytes = (run and run.process.peak_memory_bytes) or 0
-        limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
-        imported = {"modules": [*modules_of(self._task, self.look)], "packages": run.packages if run else ()}
-        common = {**limits, **imported, "pristine": str(self.pristine)}
+        limits = {"deadline": deadline, "collect_s": self._context.timeout_s, "peak_bytes": peak_bytes}
+        common = {**limits, "turns": self._turns, "pristine": str(self.pristine)}
+        self._turns += 1
         longest = max((fault["tests_s"] for fault in faults), default=0)
-        limit_s = max(deadline - time.time(), 0) + 30 * longest + self.look.timeout_s + EXTRA_S
-        plans, jobs = list[Told](), len(self._copies)
-        for number, root in enumerate(self._copies):
+        limit_s = max(deadline - time.time(), 0) + 30 * longest + self._context.timeout_s + EXTRA_S
+        plans = list[Path]()
+        for number, root in enumerate(roots):
             own = scratch / str(number)
             (own / "tmp").mkdir(parents=True)
-            plans.append({**common, "root": str(root), "scratch": str(own), "faults": faults[number::jobs]})
-        results = [scratch / str(number) / RESULTS for number in range(jobs)]
+            places = {"root": str(root), "scratch": str(own), "env": {**self.env(root), "TMPDIR": str(own / "tmp")}}
+            plans.append(own / "plan.json")
+            plan = {**common, **places, "faults": faults[number :: len(roots)]}
+            plans[-1].write_text(json.dumps(plan), encoding="utf-8")
+        results = [plan.with_name(RESULTS) for plan in plans]
         progress.so_far = lambda: f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} mutants tried"
-        process.side_by_side(lambda plan: self._work(plan, limit_s), plans)
+        self._order({"packages": run.packages if run else (), "plans": [*map(str, plans)]}, limit_s)
         return [line for path in results for line in lines_in(path)]
 
-    def _work(self, plan: Told, limit_s: float) -> None:
-        """Let a worker try the faults of a plan in its copy."""
-        root, own = Path(plan["root"]), Path(plan["scratch"])
-        (own / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        argv = [self.look.python, "-m", "gates_probe.trying.work", str(own / "plan.json")]
-        env = {**self.env(root), "TMPDIR": str(own / "tmp")}
-        process.run(argv, cwd=root, timeout_s=limit_s, log=own / "run", env=env)
+    def _order(self, order: Told, limit_s: float) -> None:
+        """Have plans worked through; what has not come to its end by then is ended."""
+        self.start()
+        assert self._pipes
+        orders, answers = self._pipes
+        with suppress(BrokenPipeError):
+            os.write(orders, json.dumps(order).encode() + b"\n")
+        limit = time.monotonic() + limit_s
+        while (left := limit - time.monotonic()) > 0 and not answers.over:
+            stop_if_interrupted()
+            if answers.next(time.monotonic() + min(BEAT_S, left)) is not None:
+                return
+        self._pipes = None
+        self._process.close()
 
     @contextmanager
     def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
         """Put files with faults, if any, into a copy that nothing runs in; nothing that is done there stays."""
-        copy = self._free.get()
+        with self._lock:
+            made = self._free or [Copy(self.copies(len(self._copies) + 1)[-1], self.pristine)]
+            copy = made.pop()
         try:
             for name, text in files.items():
                 copy.put(name, text)
             yield replace(self.look, root=copy.root, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
         finally:
             copy.restore()
-            self._free.put(copy)
+            self._free.append(copy)
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: its own places, from which modules are imported first."""
-        roots = [str(path) for path in import_roots(self._task, replace(self.look, root=root))]
+        roots = [str(path) for path in import_roots(self._task, replace(self._context, root=root))]
         paths = process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))
-        return relocated({**process.environment(), "PYTHONPATH": paths}, self._root, root)
+        return relocated({**process.environment(), "PYTHONPATH": paths}, self._context.root, root)
 
     def _fresh(self, name: str) -> Path:
         path = self._folder / name

@@ -87,7 +87,7 @@ class EmptiedCode(Evidence):
         if run is None or not run.complete or tree is None:  # without lines each test is asked for all symbols
             raise EvidenceUnavailable("what the tests run was not seen")
         begun = time.monotonic()
-        trial = _Trial(task, context, Baseline(run, lines))
+        trial = _Trial(task, context, Baseline(run, lines), seen)
         subjects = [*trial.subjects(run, tree, seen.get(CalledCode))]
         _hold(seen.earlier, subjects, {*run.taken})
         if tried := [subject for subject in subjects if subject.tries]:
@@ -124,9 +124,8 @@ def _hold(earlier: Earlier | None, subjects: Iterable[_Subject], taken: set[str]
 class _Trial:
     """Finds what can be emptied, puts the emptied files into copies and reads what the tests say of them."""
 
-    def __init__(self, task: Task, context: Context, baseline: Baseline) -> None:
-        self._task = task
-        self._context = context
+    def __init__(self, task: Task, context: Context, baseline: Baseline, seen: EvidenceSet) -> None:
+        self._task, self._context, self._seen = task, context, seen
         self._baseline = baseline
         self._read = cache(partial(Text.read, context.root))
         self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
@@ -183,10 +182,10 @@ class _Trial:
         """Empty each in one way after the other until a test notices; ask each test function of a must criterion."""
         baseline, results = self._baseline, defaultdict[str, Told](dict)
         deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
-        with benched(self._task, self._context, len(subjects)) as bench:
-            faults = [self._fault(str(number), subject) for number, subject in enumerate(subjects)]
-            for line in bench.try_all(faults, baseline.run, deadline):
-                results[line["id"]] |= line
+        faults = [self._fault(str(number), subject) for number, subject in enumerate(subjects)]
+        bench = self._seen.shared(benched, self._task, self._context)
+        for line in bench.try_all(faults, baseline.run, deadline):
+            results[line["id"]] |= line
         asked = {(each.told.criterion, function_of(test)) for each in subjects for test in each.tests}
         for number, subject in enumerate(subjects):
             told = _judged(subject, results[str(number)])

@@ -306,9 +306,8 @@ def test_what_refuses_is_no_promise(seen: dict[str, EmptiedSymbol]) -> None:
 
 
 def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_of_its_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a second worker takes longer to start than these tests
     files = {"tests/test_core.py": "from pkg.core import double\n\ndef test_own():\n    assert double(3) == 6\n"
              "\ndef test_copy():\n    copy = lambda x: 2 * x\n    assert copy(3) == 6\n",
              "pkg/core.py": "def double(x):\n    return 2 * x\n"}  # fmt: skip

@@ -17,11 +17,11 @@ LATER_NS = 7_000_000_000  # a file's compiled form is told by whole seconds
 class Copy:
     """A copy of the project beside a pristine one that nothing runs in."""
 
-    def __init__(self, root: Path, pristine: Path) -> None:
+    def __init__(self, root: Path, pristine: Path, turn: int = 0) -> None:
         self.root = root
         self._pristine = pristine
         self._state = dict(_stamps(root))
-        self._turn = 0
+        self._turn = turn
 
     def put(self, name: str, text: str) -> None:
         """Write a file with a fault, and let it look newer than all that was compiled from it."""

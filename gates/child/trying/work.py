@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from .keeping import RESULTS, Copy, marked
-from .session import run, warm_up
+from .session import run
 from .values import HEARD
 
 Told = dict[str, Any]
 TIMES, LEAST_S, LEAST_BUSY_S = 5, 5.0, 1.0  # as long as without a fault, and at least
 NOTICED = {"killed", "timeout", "memory", "crashed"}
 EACH = ("--maxfail=0",)  # the last of several counts: all tests run
+TURNS = 100_000  # more than one worker takes: in a copy no two states of a file look alike
 
 
 class Worker:
     """One copy and the sessions that run in it."""
 
-    def __init__(self, plan: Told) -> None:
-        self._plan = plan
+    def __init__(self, plan: Told, *, forked: bool) -> None:
+        self._plan, self._forked = plan, forked
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._mark = self._scratch / "mark"
-        self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = warm_up(plan["packages"], plan["modules"])
+        self._copy = Copy(self._root, Path(plan["pristine"]), plan["turns"] * TURNS)
         self._collected: set[str] = set()
         self._start_s = 0.0  # what a session takes beside its tests
         self._controls: dict[tuple[str, ...], Told] = {}
@@ -191,9 +191,9 @@ def _judged(session: Told) -> Told:
     return {**facts, "end": "survived"}
 
 
-def work(plan: Told) -> int:
+def work(plan: Told, *, forked: bool) -> int:
     """Try faults until there is none left or the time is up, and then ask each test that is to be asked."""
-    worker, deadline, faults = Worker(plan), plan["deadline"], plan["faults"]
+    worker, deadline, faults = Worker(plan, forked=forked), plan["deadline"], plan["faults"]
     worker.prepare(faults)
     todo = [(worker.tried, fault) for fault in faults]
     todo += [(worker.asked_each, fault) for fault in faults if fault.get("each")]
@@ -207,4 +207,4 @@ def work(plan: Told) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(work(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    sys.exit(work(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), forked=False))

@@ -1,0 +1,63 @@
+"""Imports what tests need, once, and forks a worker for each plan; where that is not safe, starts it afresh."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+from .session import warm_up
+from .work import work
+
+Told = dict[str, Any]
+
+
+def main() -> None:
+    """Work through orders, each a line that names plans, and answer each with an empty line."""
+    asked = json.loads(sys.argv[1])
+    for number in (asked["orders"], asked["answers"]):
+        os.set_inheritable(number, False)
+    here, paths = os.getcwd(), list(sys.path)  # noqa: PTH109
+    sys.path[:] = [path for path in paths if path != here]  # nothing of the project is imported by its name
+    forks = warm_up(asked["packages"], asked["modules"])
+    with os.fdopen(asked["orders"], encoding="utf-8") as orders:
+        for line in orders:
+            order = json.loads(line)
+            forks = forks and warm_up(order["packages"], asked["modules"])
+            for pid in [(_forked if forks else _started)(Path(plan), here, paths) for plan in order["plans"]]:
+                os.waitpid(pid, 0)
+            os.write(asked["answers"], b"\n")
+
+
+def _forked(path: Path, here: str, paths: list[str]) -> int:
+    """Work through a plan in a fork, as if it had been started in its copy; return its id."""
+    if pid := os.fork():
+        return pid
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+        os.chdir(plan["root"])
+        before, now = (env["PYTHONPATH"].split(os.pathsep) for env in (os.environ, plan["env"]))
+        first = [plan["root"]] if here in paths else []
+        sys.path[:] = [*first, *now, *(path for path in paths if path not in {here, *before})]
+        os.environ |= plan["env"]
+        tempfile.tempdir = None
+        work(plan, forked=True)
+    except BaseException:  # noqa: BLE001  # whatever it is, this process must not go on as its parent
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _started(path: Path, *_: object) -> int:
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    argv = [sys.executable, "-m", f"{__package__}.work", str(path)]
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, cwd=plan["root"], env={**os.environ, **plan["env"]})
+    child.returncode = 0  # its end is waited for by its number
+    return child.pid
+
+
+if __name__ == "__main__":
+    main()
