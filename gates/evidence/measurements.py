@@ -28,7 +28,7 @@ from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Device, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Taken, digest_of
-from gates.project.files import files_of, import_roots
+from gates.project.files import bytecode_as_it_was, files_of, import_roots
 from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task
 
@@ -98,11 +98,12 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
     if measurement.arms:
         paths, limit_s = import_roots(task, context), context.timeout_s
         start = partial(launch, python=context.python, paths=paths, threads=measurement.threads, device=device)
+        start = partial(start, stores=True)
         arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
         logs = context.folder(f"workers-{measurement.id}-{device}").evidence
         one = counts_cpu(measurement, measures)
         plan = Plan(measurement, arms, limit_s, applies=lambda on: bool(_applying(measures, on)), one_processor=one)
-        way: Take = partial(timed, plan, measures, logs)
+        way: Take = partial(timed, plan, measures, logs, context.root)
     else:
         handing = _handed_over if measurement.read == "samples" else _again_and_again
         way = partial(handing, measurement, context, folder / f"{measurement.id}-{device}")
@@ -162,8 +163,11 @@ def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
     return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
 
 
-def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementRun) -> MeasurementRun:
-    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where one fails."""
+def timed(plan: Plan, measures: Sequence[Measure], logs: Path, root: Path, run: MeasurementRun) -> MeasurementRun:
+    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where one fails.
+
+    What they compile in the project is theirs: its bytecode is removed afterwards.
+    """
 
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
         return run.model_copy(update={"samples": samples, "taken": taken})
@@ -175,7 +179,8 @@ def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementR
         progress.so_far = lambda: done
         return answers.settled(asked, now)
 
-    return seen(*measure(plan, logs, settled))
+    with bytecode_as_it_was(root):
+        return seen(*measure(plan, logs, settled))
 
 
 def _applying(measures: Sequence[Measure], device: Device) -> list[Measure]:

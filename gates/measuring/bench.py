@@ -264,9 +264,15 @@ class Worker:
         return _read(printable(line), form, self.name)
 
 
-def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "") -> Launch:
-    """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths."""
+def launch(
+    arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "", stores: bool = False
+) -> Launch:
+    """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths.
+
+    One that `stores` its bytecode finds, from its second start on, all compiled, whatever was compiled before.
+    """
     env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed)}
+    env |= {"PYTHONDONTWRITEBYTECODE": ""} if stores else {}
     filled = arm.model_dump_json(include={"call", "args", "run", "time"}).replace("{device}", device)
     asked = Arm.model_validate_json(filled)
     if asked.call:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,19 @@ def test_a_measurement_for_a_device_is_told_it_and_a_cpu_answers_for_no_other(
     run = run_of(tmp_path, a_measure(on="cuda"), arms=arms, pairs=6, restarts=1)
     assert run.device == "cuda"
     assert run.problem.startswith("measured on 'cpu'")
+
+
+def test_commands_of_all_arms_find_their_code_compiled_whatever_was_compiled_before(tmp_path: Path) -> None:
+    look = "import os\nopen(os.environ['SEEN'], 'a').write(f'{__name__} {os.path.exists(__cached__)}\\n')\n"
+    root, seen = written(tmp_path / "project", {"old.py": look, "new.py": look}), tmp_path / "seen"
+    known = Path(str(py_compile.compile(str(root / "old.py"), doraise=True)))
+    arms = {name: {"time": ["python", "-c", f"import {name}"]} for name in ("old", "new")}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SEEN", str(seen))
+        run = run_of(tmp_path, a_measure(of="run_time_s"), arms=arms, pairs=6)
+    assert run.problem == ""
+    assert {*seen.read_text().splitlines()} == {"old True", "new True"}
+    assert [*root.rglob("*.pyc")] == [known]
 
 
 PYTEST_BENCHMARK = """

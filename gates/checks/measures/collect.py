@@ -56,15 +56,11 @@ class Sides(NamedTuple):
         return {BASE: self.tree, NOW: self.context.root}
 
     def launch(self, side: str, arm: Arm, measurement: Measurement, device: str, seed: int) -> Launch:
-        """Return how an arm is started on a side: its code is found first, and its bytecode is its own."""
+        """Return how an arm is started on a side: its code is found first."""
         paths = import_roots(self.task, replace(self.context, root=self.folders[side]))
-        threads = measurement.threads
-        made = launch(arm, python=self.context.python, paths=paths, threads=threads, device=device, seed=seed)
-        env = {**made.env, "PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, paths)))}
-        if arm.time:  # what is timed from its start must not find compiled what the other must compile
-            kept = self.context.evidence / f"bytecode-{side}"
-            env |= {"PYTHONPYCACHEPREFIX": str(kept), "PYTHONDONTWRITEBYTECODE": ""}
-        return replace(made, env=env)
+        threads, python = measurement.threads, self.context.python
+        made = launch(arm, seed, python=python, paths=paths, threads=threads, device=device, stores=True)
+        return replace(made, env={**made.env, "PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, paths)))})
 
 
 def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
@@ -213,6 +209,6 @@ def _run(sides: Sides, measures: Sequence[Measure], code: str) -> MeasurementRun
 
     def way(begun: MeasurementRun) -> MeasurementRun:
         _refuse_other_code(sides, one.arms[arm], plan, logs)
-        return timed(plan, measures, logs, begun)
+        return timed(plan, measures, logs, sides.context.root, begun)
 
     return kept(attempt(run, measures, key, sides.context.root, way), logs.with_suffix(".json"))
