@@ -43,7 +43,7 @@ class Context:
     `timeout_s` is the limit of a command that sets none of its own, `today` the day by which waivers end, `base` what
     the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says where it
     is `None`), `policy` where the task file was taken from, `signers` who must have signed evidence from elsewhere.
-    `copied` makes the copy of the project that programs run in, once.
+    `copied` makes the copy of the project that programs run in, once; code that pytest rewrote is kept in `rewritten`.
     """
 
     root: Path
@@ -58,6 +58,7 @@ class Context:
     policy: PolicyRevision | None = None
     signers: tuple[str, ...] = ()
     copied: Callable[[], Path] | None = None
+    rewritten: Path | None = None
 
     def apart(self) -> "Context":
         """Return the same in the copy of the project, if one is made: what programs write there changes no project."""

@@ -58,6 +58,19 @@ def test_source_is_judged_and_not_what_is_stored_in_its_place(tmp_path: Path) ->
     assert gates(project, "run", "T1", "--gate", "execution").code == 1
 
 
+def test_code_of_tests_that_pytest_rewrote_is_kept_by_their_text_and_not_in_ci(tmp_path: Path) -> None:
+    project, tests = a_project(tmp_path), tmp_path / "tests/test_core.py"
+    before, seen = tests.read_text(), list[dict[Path, int]]()
+    other = before.replace("==", "!=")
+    for ci, text, code in (("yes", before, 3), ("", before, 3), ("", other, 1), ("", before, 3), ("", before, 3)):
+        tests.write_text(text)
+        assert gates(project, "run", "T1", "--gate", "execution", "--fresh", env={"CI": ci}).code == code
+        seen.append({path: path.stat().st_mtime_ns for path in (tmp_path / ".gates/rewritten").glob("*")})
+    assert not seen[0]
+    assert seen[1] != seen[2] != seen[3] == seen[4]
+    assert not [*project.rglob("*.pyc")]
+
+
 def test_files_of_caches_and_hidden_folders_are_left_out(tmp_path: Path) -> None:
     names = ["b.py", "a/c.py", "a/d.txt", ".git/e.py", "a/.venv/lib/f.py", "a/__pycache__/g.py", "h.pyc", ".i.py"]
     written(tmp_path, dict.fromkeys(names, ""))

@@ -11,12 +11,14 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any
 from warnings import WarningMessage
 
 import pytest
 
 from ..asking import question_at
+from . import rewriting
 from .inside import Witness, judged, running, shuffle, watched_function, watched_test
 
 witness = Witness()
@@ -28,6 +30,8 @@ def pytest_addoption() -> None:
     """Attach before any conftest file is read."""
     if path := os.environ.pop("GATES_WITNESS", ""):
         witness.attach(question_at(path))
+    if folder := witness.asked.get("rewritten"):
+        rewriting.keep(Path(folder))
 
 
 @pytest.hookimpl(trylast=True)
