@@ -16,7 +16,7 @@ from gates import progress
 from gates.child import process
 from gates.child.asking import HERE
 from gates.child.guardian import guarded_folder, stop_if_interrupted
-from gates.child.trying.keeping import RESULTS, Copy, lines_in
+from gates.child.trying.keeping import PLAN, RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -108,7 +108,7 @@ class Bench:
             own = scratch / str(number)
             (own / "tmp").mkdir(parents=True)
             places = {"root": str(root), "scratch": str(own), "env": {**self.env(root), "TMPDIR": str(own / "tmp")}}
-            plans.append(own / "plan.json")
+            plans.append(own / PLAN)
             plan = {**common, **places, "faults": faults[number :: len(roots)]}
             plans[-1].write_text(json.dumps(plan), encoding="utf-8")
         results = [plan.with_name(RESULTS) for plan in plans]

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from .keeping import PLAN
 from .session import warm_up
 from .work import work
 
@@ -18,7 +19,8 @@ Told = dict[str, Any]
 def main() -> None:
     """Work through orders, each a line that names plans, and answer each with an empty line."""
     asked = json.loads(sys.argv[1])
-    for number in (asked["orders"], asked["answers"]):
+    pipes = asked["orders"], asked["answers"]
+    for number in pipes:
         os.set_inheritable(number, False)
     here, paths = os.getcwd(), list(sys.path)  # noqa: PTH109
     sys.path[:] = [path for path in paths if path != here]  # nothing of the project is imported by its name
@@ -27,17 +29,19 @@ def main() -> None:
         for line in orders:
             order = json.loads(line)
             forks = forks and warm_up(order["packages"], asked["modules"])
-            for pid in [(_forked if forks else _started)(Path(plan), here, paths) for plan in order["plans"]]:
+            plans = (json.loads(Path(path).read_text(encoding="utf-8")) for path in order["plans"])
+            for pid in [_forked(plan, here, paths, pipes) if forks else _started(plan) for plan in plans]:
                 os.waitpid(pid, 0)
             os.write(asked["answers"], b"\n")
 
 
-def _forked(path: Path, here: str, paths: list[str]) -> int:
+def _forked(plan: Told, here: str, paths: list[str], pipes: tuple[int, ...]) -> int:
     """Work through a plan in a fork, as if it had been started in its copy; return its id."""
     if pid := os.fork():
         return pid
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
+        for number in pipes:  # what a test leaves running must not hold them open
+            os.close(number)
         os.chdir(plan["root"])
         before, now = (env["PYTHONPATH"].split(os.pathsep) for env in (os.environ, plan["env"]))
         first = [plan["root"]] if here in paths else []
@@ -51,9 +55,8 @@ def _forked(path: Path, here: str, paths: list[str]) -> int:
         os._exit(0)
 
 
-def _started(path: Path, *_: object) -> int:
-    plan = json.loads(path.read_text(encoding="utf-8"))
-    argv = [sys.executable, "-m", f"{__package__}.work", str(path)]
+def _started(plan: Told) -> int:
+    argv = [sys.executable, "-m", f"{__package__}.work", str(Path(plan["scratch"], PLAN))]
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, cwd=plan["root"], env={**os.environ, **plan["env"]})
     child.returncode = 0  # its end is waited for by its number
     return child.pid

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-RESULTS = "results.jsonl"  # what came of the faults of a worker
+PLAN, RESULTS = "plan.json", "results.jsonl"  # what a worker is to try, and what came of it
 MARK = "where a mark is left"  # of code that is called, in the text of a fault
 CACHES = {"__pycache__", ".pytest_cache", ".hypothesis"}
 LATER_NS = 7_000_000_000  # a file's compiled form is told by whole seconds
