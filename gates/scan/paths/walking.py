@@ -255,7 +255,7 @@ class Walker(Running):
         item, rest = items[0], items[1:]
         found: Paths = []
         for path, value in self.run(item.context_expr, paths, scope):
-            within = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
+            within = partial(self._with, node, rest, scope=scope)
             bind = partial(self._given, item.optional_vars, scope, node)
             found += self.context(value, item.context_expr, bind(path, value), scope, within, bind)
         return found
