@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gates.code.meanings import is_hollow
+from gates.code.meanings import decorators_of, is_hollow
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import REGISTERS, Module, tail_of
 from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
@@ -37,7 +37,6 @@ TYPED = frozenset({ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast
 TELLING = frozenset({"setattr", "omegaconf", "hydra"})  # by which any object may have what its class lacks
 OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
-PLAIN = {"object", "abc.ABC", "typing.Generic"}
 FILLS = frozenset({"setdefault", "update"})
 OF_TUPLES = frozenset({"count", "index", "_asdict", "_fields", "_field_defaults", "_make", "_replace"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
@@ -204,9 +203,8 @@ def _told_apart(function: ast.AST) -> set[str]:
 
 def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
     """Return all that a class and its bases define or set; `None` where that cannot be told."""
-    if info.twice or hops == 0 or info.node.keywords or OPEN & info.methods.keys():
-        return None
-    if any(tail_of(d.func if isinstance(d, ast.Call) else d) != "dataclass" for d in info.node.decorator_list):
+    is_made_otherwise = info.node.keywords or decorators_of(info.node) - {"dataclass"}
+    if info.twice or hops == 0 or is_made_otherwise or OPEN & info.methods.keys():
         return None
     found: set[str] = set()
     for base, written in zip(info.bases, info.node.bases, strict=True):
@@ -219,7 +217,7 @@ def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
         if name == MODULE and (parts := registered(info.node)) is not None:
             found |= {MODULE, *parts}
             continue
-        if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
+        if name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
             continue
         inherited = info.scope.project.classes.get(name)
         more = _members(inherited, hops - 1) if inherited else None
