@@ -254,7 +254,8 @@ class Rule:
 
     def is_about(self, possible: frozenset[str]) -> bool:
         """Return whether a file with some events has what the rule needs, and one that its orders ask for."""
-        return self._has_what_it_needs(possible) and bool(possible & self._wanted)
+        wanted = {name for order in (*self.never, *self.always) for name in order.order.positive} - MARKS
+        return self._has_what_it_needs(possible) and not wanted.isdisjoint(possible)
 
     def may_speak(self, possible: frozenset[str]) -> bool:
         """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
@@ -279,10 +280,6 @@ class Rule:
     def names(self) -> frozenset[str]:
         """Return the events of its orders."""
         return frozenset(name for order in (*self.never, *self.always) for name in order.order.names) - MARKS
-
-    @cached_property
-    def _wanted(self) -> frozenset[str]:
-        return frozenset(name for order in (*self.never, *self.always) for name in order.order.positive) - MARKS
 
     @property
     def is_local(self) -> bool:
