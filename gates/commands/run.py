@@ -233,7 +233,7 @@ def _check_waived_rules(task: Task, path: Path) -> None:
 def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
     """Raise `UsageError` for what is wrong, each with its place in the task file."""
     if wrong:
-        document = yaml_source.read(path, task.path)
+        document = yaml_source.read(path, task.path, "a task")
         raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
 
 

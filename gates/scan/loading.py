@@ -94,9 +94,7 @@ def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
 
 
 def _read(path: Path, shown: str, form: type[M]) -> tuple[M, yaml_source.Document]:
-    document = yaml_source.read(path, shown)
-    if not isinstance(document.value, dict):
-        raise SourceError(shown, document.text, [Problem(1, 1, "expected a mapping with the keys of a code rule")])
+    document = yaml_source.read(path, shown, "a code rule")
     try:
         return form.model_validate(document.value), document
     except ValidationError as error:

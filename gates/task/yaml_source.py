@@ -61,7 +61,7 @@ class Document:
     """A YAML file: its value, and the line and column (from 1) of every key and value in it."""
 
     text: str
-    value: Value = None
+    value: Table = field(default_factory=Table)
     places: dict[Key, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Key, tuple[int, int]] = field(default_factory=dict)
 
@@ -83,8 +83,8 @@ class Document:
         return self.keys.get(key) or self.place(key)
 
 
-def read(path: Path, shown_as: str) -> Document:
-    """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
+def read(path: Path, shown_as: str, of: str) -> Document:
+    """Read a mapping with the keys `of` something; raise `UsageError` with `file:line:col` and what was expected."""
     text = text_of(path, shown_as, MAX_BYTES)
     problems = _refused_events(text, LIBYAML)
     if problems:  # those of PyYAML's own reader say where and what more plainly
@@ -93,9 +93,10 @@ def read(path: Path, shown_as: str) -> Document:
     node = yaml.compose(text, Loader=LIBYAML)
     if node is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
-    document.value = _build(node, (), document, problems)
-    if problems:
-        raise SourceError(shown_as, text, problems)
+    value = _build(node, (), document, problems)
+    if problems or not isinstance(value, Table):
+        raise SourceError(shown_as, text, problems or [Problem(1, 1, f"expected a mapping with the keys of {of}")])
+    document.value = value
     return document
 
 
