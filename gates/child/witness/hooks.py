@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
@@ -39,7 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
     _keep_stacks()
     witness.tell(
         "start",
-        time=time.time(),
         pytest=pytest.__version__,
         python=".".join(map(str, sys.version_info[:3])),
         asserts=not sys.flags.optimize,
