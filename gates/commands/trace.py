@@ -215,12 +215,10 @@ def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator
 
 
 def _without_criterion(functions: list[FunctionLines], rows: tuple[Row, ...]) -> Iterator[FunctionLines]:
-    """Yield the functions of which no criterion's code holds a line."""
+    """Return the functions of which no criterion's code holds a line."""
     places = (binding.location for row in rows for binding in row.code)
     bound = grouped((place for place in places if place and place.line), lambda place: place.path)
-    for function in functions:
-        if not any(function.location.meets(place) for place in bound[function.location.path]):
-            yield function
+    return (one for one in functions if not any(one.location.meets(place) for place in bound[one.location.path]))
 
 
 def _loose_names(tasks: list[Task], project: Project) -> Iterator[Gap]:
