@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 MANY = "__many__"
 HOLE = "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
+LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+AROUND: dict[str, tuple[type[ast.AST], ...]] = {  # the kinds of surroundings that have a name
+    "loop": LOOPS,
+    "function": (ast.FunctionDef, ast.AsyncFunctionDef),
+    "class": (ast.ClassDef,),
+    "async": (ast.AsyncFunctionDef,),
+    "module": (ast.Module,),
+    "handler": (ast.ExceptHandler,),
+}
 
 
 Names: TypeAlias = "Scope | Place"  # where code stands: in a program, or on a path through it

@@ -10,13 +10,12 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from gates.model import Location, Model, Severity
 from gates.scan.order import MARKERS, Order, OrderError
-from gates.scan.pattern import Pattern
+from gates.scan.pattern import AROUND, Pattern
+from gates.task.types import Text
 from gates.task.yaml_source import Key
 from gates.words import did_you_mean
 
-Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_./-]*$")]
-AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})
 
 
 def _listed(value: object) -> tuple[object, ...]:
