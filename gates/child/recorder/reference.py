@@ -141,9 +141,7 @@ class Reference:
     def _figures(self, optimizer: Optimizer, divisor: float) -> dict[str, Any]:
         calls = [kept for kept in self._calls if kept.gradients]
         expected: dict[int, Tensor] = {}
-        off = 0.0
-        for kept in calls:
-            off = max(off, _again(kept, expected))
+        off = max((_again(kept, expected) for kept in calls), default=0.0)
         pairs = [(param, expected.get(id(param))) for param in held(optimizer)]
         known = [(_used(param).double().flatten(), true.flatten()) for param, true in pairs if true is not None]
         if not known:
