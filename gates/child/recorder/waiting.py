@@ -200,10 +200,8 @@ class Sampling:
         while True:
             sleep(EVERY_S)
             watched = self._watched
-            if watched is None:
-                continue
-            frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
-            if frame is not None:
+            frame = sys._current_frames().get(watched[0]) if watched else None  # noqa: SLF001  # of another thread
+            if watched and frame is not None:
                 loads = watched[1].active
                 waits = loads or self._feeding.makes_batches(frame)
                 if waits and (place := self._places.of(frame)):
