@@ -141,10 +141,7 @@ def pairs(events: Sequence[Happened]) -> list[tuple[int | None, int]]:
                 scalers = found.setdefault(optimizer, set())
                 if event.scaler is not None and (event.scaling or event.word == "scaled_backward"):
                     scalers.add(event.scaler)
-    pairs: list[tuple[int | None, int]] = []
-    for each, scalers in sorted(found.items()):
-        pairs += [(scaler, each) for scaler in sorted(scalers)] or [(None, each)]
-    return pairs
+    return [(scaler, each) for each, scalers in sorted(found.items()) for scaler in sorted(scalers) or (None,)]
 
 
 def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> list[Happened]:
