@@ -138,9 +138,7 @@ def _traced(
         code = [each for binding in criterion.code for each in _code(task, binding, resolver)]
         row = Row(
             task=task.id,
-            id=criterion.id,
-            text=criterion.text,
-            level=criterion.level,
+            **criterion.model_dump(include={"id", "text", "level"}),
             code=tuple(trace for trace, _ in code),
             tests=tuple({test.id: test for test in found}.values()),
             others=tuple(_others(task, criterion)),

@@ -79,10 +79,8 @@ def _rules(task: Task, context: Context) -> Iterator[RuleTrace]:
             rule=rule.id,
             sites=tuple(sites if len(sites) <= MAX_SITES else sorted(sites, key=lambda site: site.ok)[:MAX_SITES]),
             problem=checked.problems.get(rule.id, ""),
-            severity=form.severity,
             problem_text=form.problem,
-            impact=form.impact,
-            fix=form.fix,
+            **form.model_dump(include={"severity", "impact", "fix"}),
             asked=tuple(name for name, asked in found.items() if rule in asked),
         )
     lost = (name for name, asked in found.items() if not asked)
