@@ -19,6 +19,7 @@ from typing import Self
 from pydantic import Field
 
 from gates.check import Earlier
+from gates.child.asking import FOREIGN
 from gates.code.units import Units, lines_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -103,7 +104,6 @@ class Traced(Model):
         return (*ended, *sorted({*self.unheard}))
 
 
-INSTALLED = {"site-packages", "dist-packages"}
 COMPILED = (".so", ".pyd", ".dll", ".dylib")
 VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")  # which a build writes, and the commit has not
 
@@ -111,7 +111,7 @@ VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")  # which a build writes, a
 def strays_of(traced: Traced, root: Path) -> tuple[str, ...]:
     """Return the files that the tests imported and that the commit does not have."""
     files = {Path(file): Path(file).relative_to(root) for file in sorted({*traced.modules})}
-    own = [file for file, inside in files.items() if not INSTALLED & {*inside.parts} and file.suffix not in COMPILED]
+    own = [file for file, inside in files.items() if not FOREIGN & {*inside.parts} and file.suffix not in COMPILED]
     return tuple(sorted(printable(files[file].as_posix()) for file in not_committed(own, root)))
 
 
