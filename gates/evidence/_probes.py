@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Self, TypeVar
 
-from pydantic import ValidationError
-
 from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
 from gates.child.process import side_by_side
@@ -59,7 +57,7 @@ def readable(seen: S, facts: Callable[[], Mapping[str, object]]) -> S:
     """Return what was seen with the facts of its journal; where these cannot be read, that is its problem."""
     try:
         return type(seen).model_validate({**dict(seen), **facts()})
-    except (ValidationError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         why = dict(seen).get("problem") or f"the journal cannot be read: {type(error).__name__}"
         return seen.model_copy(update={"problem": why})
 
