@@ -1,7 +1,6 @@
 """What a program of ours is asked in the project's interpreter, what it tells in a journal, and the project's files."""
 
 import dataclasses
-import importlib
 import importlib.util
 import inspect
 import io

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from gates import rules as shipped_rules
 from gates.errors import UsageError
 from gates.model import Model
 from gates.scan.rule import Rule, RuleError, RuleForm, Vocabulary, compiled
@@ -19,7 +18,7 @@ from gates.words import did_you_mean
 M = TypeVar("M", bound=Model)
 SUFFIXES = (".yaml", ".yml")
 EVENTS = "_events"
-SHIPPED = Path(shipped_rules.__path__[0])
+SHIPPED = Path(__file__).parents[1] / "rules"
 NO_KEY = {  # any more, and what replaces it
     "require": "write 'inside: {pattern: module, not_has: ...}', and 'kept' for where it is there",
     "scope": "write 'not (... | turn)' in the order",

@@ -1,7 +1,6 @@
 """Waits for batches: timed in the iterators of loaders, and seen in other sources by looking at the thread."""
 
 import functools
-import os
 import sys
 import threading
 from collections import Counter, defaultdict
@@ -25,7 +24,7 @@ from ..asking import HERE, Place, Places
 
 DEEPEST = 200
 WIDEST = 256
-TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
+TORCH = (f"{Path(torch.__file__).parent}/", HERE)
 
 
 class Feeding:
