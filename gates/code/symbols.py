@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from gates.code import meanings
-from gates.code.meanings import Function
 from gates.code.sources import ModuleFiles, Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed, first_line, live_nodes, origin
 from gates.errors import UsageError
@@ -111,7 +110,7 @@ class Resolver:
                     raise Undecided(f"it is defined in {' and '.join(places)}, of which one uses {use.name}")
         more = tuple(dict.fromkeys(lines_of(*other) for other in others))
         found = {"location": lines_of(module, parts), "uses": uses, "others": more}
-        return {**found, "is_function": isinstance(parts[0], Function)}
+        return {**found, "is_function": isinstance(parts[0], meanings.Function)}
 
     @cached_property
     def _program(self) -> Project:
@@ -128,7 +127,9 @@ class Resolver:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
         read = self._program.module(module.path)
         lines = use_lines(name.replace(":", "."), parts, read, self._program) if read else set()
-        return Use(name=name, lines=tuple(sorted(lines)), looked_up=not lines and any(map(looks_up, parts)))
+        calls = (inner for part in parts for inner in live_nodes(part) if isinstance(inner, ast.Call))
+        unwritten = not lines and any(tail_of(call.func) in LOOKS_UP for call in calls)
+        return Use(name=name, lines=tuple(sorted(lines)), looked_up=unwritten)
 
     def no_such(self, binding: CodeBinding) -> Iterator[str]:
         """Say of each name under `uses` that there is nothing of it, as far as that can be known."""
@@ -294,11 +295,6 @@ def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: 
             if plain or program.scope_at(node, module).dotted(node) in wanted:
                 found.add(node.lineno)
     return found
-
-
-def looks_up(node: ast.AST) -> bool:
-    """Return whether live code may come by names that are not written in it."""
-    return any(isinstance(inner, ast.Call) and tail_of(inner.func) in LOOKS_UP for inner in live_nodes(node))
 
 
 def names_in(module: SourceModule) -> set[str]:
