@@ -13,7 +13,6 @@ from gates import progress
 from gates.measuring import machine
 from gates.measuring.bench import GONE_S, START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
 from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
-from gates.measuring.machine import Gpu
 from gates.measuring.samples import Device, Hello, Ran, Samples
 from gates.measuring.taken import SPLIT, End, Gathered, Taken
 from gates.task.measurement import Measurement
@@ -109,7 +108,7 @@ class Session:
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
-        self._gpu: Gpu | None = None
+        self._gpu: machine.Gpu | None = None
         self._one_processor = False
         self._source = random.SystemRandom()
         self._running: _Running | None = None
