@@ -44,7 +44,6 @@ class Tracer:
     """The traces of one program for one set of events, each made where a rule first asks for it."""
 
     def __init__(self, project: Project, happening: Happening) -> None:
-        self._project = project
         self._hot = Hot(project, happening)
         self._walker = Walker(project, happening, self._hot)
         self._made: dict[ast.AST, list[Trace]] = {}
