@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gates.scan.program.nodes import chain_of
 
@@ -35,8 +35,7 @@ AROUND: dict[str, tuple[type[ast.AST], ...]] = {  # the kinds of surroundings th
 Names: TypeAlias = "Scope | Place"  # where code stands: in a program, or on a path through it
 
 
-@dataclass(frozen=True)
-class Hole:
+class Hole(NamedTuple):
     """What a metavariable stands for, and where."""
 
     node: ast.AST

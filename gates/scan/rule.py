@@ -217,8 +217,7 @@ class EventKind(NamedTuple):
     code: EventForm
 
 
-@dataclass(frozen=True)
-class OrderRule:
+class OrderRule(NamedTuple):
     """A compiled order, what it says where it is broken, and where that is."""
 
     order: Order
