@@ -1,7 +1,7 @@
 """The calls of a training step that was recorded, and the orders of code rules that they are judged by."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -92,8 +92,7 @@ def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
                 yield RuntimeOrder.model_validate({**about, **own, "demanded": demanded})
 
 
-@dataclass(frozen=True)
-class Breach:
+class Breach(NamedTuple):
     """A rule that is broken, and the events that break it."""
 
     rule: RuntimeOrder

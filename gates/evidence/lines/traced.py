@@ -11,10 +11,9 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field
 
@@ -137,8 +136,7 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
     return path in tree or any(step in tree and not tree[step].link for step in above)
 
 
-@dataclass(frozen=True)
-class Taking:
+class Taking(NamedTuple):
     """The tests that are taken of an earlier run, what that traced, and what changed, then and now."""
 
     tests: Mapping[str, TestRecord]
@@ -196,7 +194,7 @@ def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context:
     standing = {name: t for name, t in known.items() if t.passed and not t.reruns and f"{TEST}{name}" in free}
     if len(standing) == len(known):  # pytest is to run something: that is what the canaries are tried with
         del standing[min(standing.values(), key=lambda test: test.duration_s).id]
-    return replace(took, tests=standing) if standing else None
+    return took._replace(tests=standing) if standing else None
 
 
 class _AnyTest(Exception):
