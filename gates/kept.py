@@ -16,8 +16,9 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -56,8 +57,7 @@ ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_pre
 GIT = (("show-ref", "--head"), ("ls-files", "--stage", "-z"))
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """All that evidence rests on but for what is `installed`: files, commits and index, and all `around` them."""
 
     files: Mapping[str, str]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gates import progress
 from gates.measuring import machine
@@ -33,8 +34,7 @@ FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 Settled = Callable[[Samples, Taken], bool]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What is measured, as it is asked for, and how each arm is started with a hash seed; a start has a limit."""
 
     asked: Measurement
