@@ -3,8 +3,6 @@
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import combinations
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -41,7 +39,7 @@ ENDS = 3  # values at each end that the whole change is taken from
 def theil_sen(values: Sequence[float]) -> Estimate:
     """Return the slope of two or more values that were taken at equal distances, with Sen's interval (Sen 1968)."""
     n = len(values)
-    slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
+    slopes = sorted((values[j] - values[i]) / (j - i) for j in range(n) for i in range(j))
     deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)  # of Kendall's statistic without a trend
     apart = int(statistics.NormalDist().inv_cdf((1 + LEVEL) / 2) * deviation) + 2
     k = (len(slopes) - apart) // 2  # so many slopes may be left out at each end
@@ -246,7 +244,7 @@ def _words(rung: Rung) -> str:
 
 
 def _slope(rung: Rung) -> str:
-    return theil_sen(kept(rung.held)).said(partial(shown, unit=rung.unit))
+    return theil_sen(kept(rung.held)).said(lambda value: shown(value, rung.unit))
 
 
 def _grew(rungs: Sequence[Rung]) -> str:
