@@ -20,8 +20,7 @@ from gates.task.task import Task
 from gates.words import meant
 
 MAX_HOPS = 20
-Found = tuple[SourceModule, list[ast.stmt]]  # a definition, and what a property has beside its getter
-Ways = list[Found]
+Ways = list[tuple[SourceModule, list[ast.stmt]]]  # definitions, and what a property has beside its getter
 Import = ast.Import | ast.ImportFrom
 
 

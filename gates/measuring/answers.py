@@ -184,10 +184,7 @@ def settled(measures: Sequence[Measure], run: MeasurementRun) -> bool:
     return Outcome.UNKNOWN not in correct([partial(outcome, measure, run) for measure in measures], ALPHA)
 
 
-Judged = Callable[[float], Outcome]
-
-
-def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
+def correct(criteria: Sequence[Callable[[float], Outcome]], alpha: float) -> list[Outcome]:
     """Return the outcome of each criterion, judged by its interval at an error that several of them share.
 
     A pass needs all of them, so each may be tested at the full level (an intersection-union test). One failure blocks,
