@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
@@ -67,8 +67,7 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
     return Said(Outcome.UNKNOWN, why, actual, location=location, remediation=remedy)
 
 
-@dataclass(frozen=True)
-class Aspect(Generic[P, S]):
+class Aspect(NamedTuple, Generic[P, S]):
     """One thing that is judged of each callable; without a `level` it is only advised, and decides no criterion."""
 
     title: Callable[[P], str]
