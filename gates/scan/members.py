@@ -103,8 +103,7 @@ def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
 
 def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
     if isinstance(node, ast.Name) and node.id in {*OF_INSTANCES, scope.self_name}:
-        is_own = node.id == scope.self_name and node.id in OF_INSTANCES
-        info = scope.self_class if is_own else None
+        info = scope.self_class if node.id == scope.self_name and node.id in OF_INSTANCES else None
         return None if info is None or info.twice else info
     named = project.types.of(node, scope)
     info = project.classes.get(named or "")
@@ -186,8 +185,7 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
             kinds = [text_of(h.type) if h.type else "" for h in around.handlers]
             if any(not kind or "AttributeError" in kind or kind in {"Exception", "BaseException"} for kind in kinds):
                 return True
-    functions = (n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
-    function = next(functions, None)
+    function = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
     if function is None:
         return False
     called = (call for call in inner(function, ast.Call) if tail_of(call.func) == "hasattr")

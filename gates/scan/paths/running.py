@@ -159,8 +159,7 @@ class Running(Contexts):
 
     def _happens(self, node: ast.Call, path: State, scope: Scope) -> Run:
         """Run what a call is on one path: an event, or what it runs."""
-        place = self.place(path, scope)
-        happened = self.happening.of_call(node, place, path)
+        happened = self.happening.of_call(node, self.place(path, scope), path)
         inner = self.closure(node.func, path, scope) if happened is not None else None
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):
