@@ -218,8 +218,7 @@ def _unexecuted(about: About, own: list[TestRecord], files: TestFiles, ran: Exec
     for path in sorted({test.location.path for test in own} & ran_in.keys()):
         asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
-        never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
-        for place in never:
+        for place in [each for each in places if ran_in[path].keys().isdisjoint(each.lines)]:
             message = f"The assertion at {place} was executed by no test."
             yield _doubt(about, "BL021", place, message, "Let it run, or remove it.", "never executed")
 

@@ -66,8 +66,7 @@ class HotRead(Model):
     @property
     def aspect(self) -> str:
         """Return which limit it counts for."""
-        last = self.call.rpartition(".")[2]
-        return "synchronisations" if last in WAITS else "host_reads"
+        return "synchronisations" if self.call.rpartition(".")[2] in WAITS else "host_reads"
 
     @property
     def of_torch(self) -> bool:

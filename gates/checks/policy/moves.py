@@ -241,8 +241,7 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
     if key == "on":
         return Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new
     if key == "in" and isinstance(old, str):
-        wider = new is None or is_under(old, str(new))
-        return Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere"
+        return Part.BAR if new is None or is_under(old, str(new)) else Part.CHANGED, key, old, new or "anywhere"
     if key == "expires":
         return Part.WAIVER if str(new) > str(old) else None, "waiver until", old, new
     if key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:

@@ -30,8 +30,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     by_itself = run.process is not None and not run.process.timed_out
     crashed = by_itself and run.injected and not run.complete and not run.problem
     if crashed and run.process:
-        what = run.error or run.process.last_words
-        told = f"The training step crashes after an overflow: {what}"
+        told = f"The training step crashes after an overflow: {run.error or run.process.last_words}"
         yield fault("crash", told, run.process.ended, run.crash)
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
