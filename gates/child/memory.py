@@ -87,12 +87,11 @@ def tensors_among(objects: Iterable[object]) -> list[Any]:
 
 def storage_of(tensor: Any) -> list[tuple[int, int]]:  # noqa: ANN401
     """Return the storages of a tensor as identity and bytes; none for one that has none, such as a fake one."""
-    try:
+    with suppress(Exception):  # a subclass without a storage, or one that was freed
         parts = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)  # noqa: SLF001
         storages = [part.untyped_storage() for part in parts if part.device.type != "meta"]
         return [(int(storage._cdata), int(storage.nbytes())) for storage in storages]  # noqa: SLF001
-    except Exception:  # noqa: BLE001  # a subclass without a storage, or one that was freed
-        return []
+    return []
 
 
 def _nodes(tensors: Iterable[Any]) -> int:

@@ -125,8 +125,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for item in _whole or session.items:
         plain = watched_function(item, {}) is not None
         _tell_of("planned", item, plain=plain, near=near(item))
-    planned = {item.nodeid for item in _whole or session.items}
-    lost = _collected - planned - _deselected
+    lost = _collected - {item.nodeid for item in _whole or session.items} - _deselected
     witness.note("lost", ids=sorted(lost)[:20], count=len(lost))
 
 
