@@ -72,10 +72,9 @@ class State(NamedTuple):
 
 def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> State:
     """Return the present state of all that the evidence of a run rests on."""
-    options = replace(context, evidence=Path(), rules=None)
     around = (
         [__version__, *map(" ".join, _files(Path(__file__).parent, ()))],
-        [task.model_dump_json(), repr(options), repr(selection)],
+        [task.model_dump_json(), repr(replace(context, evidence=Path(), rules=None)), repr(selection)],
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),

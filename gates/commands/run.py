@@ -132,8 +132,7 @@ def _checked(request: Request, home: Path) -> Task:
         refuse_unknown_names(task, home)
     task = follow_moved(task, request.project.root, request.base)
     root, committed = request.project.root, Path(request.project.settings.evidence, task.id)
-    bundles = handed_in(request.evidence, root / committed, task.id, root)
-    return task.model_copy(update={"bundles": bundles})
+    return task.model_copy(update={"bundles": handed_in(request.evidence, root / committed, task.id, root)})
 
 
 def _judged(

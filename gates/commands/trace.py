@@ -78,8 +78,7 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
     tasks = [spec.of_project(wanted, project)] if wanted else [*{task.id: task for task in known}.values()]
     criteria = {f"{task.id}/{criterion.id}" for task in (*known, *tasks) for criterion in task.criteria}
     sources = Sources(project.root)
-    paths = [path for task in tasks for path in task.every_test]
-    tests, unread = _read(sources, paths, written_in)
+    tests, unread = _read(sources, [path for task in tasks for path in task.every_test], written_in)
     by = defaultdict[PurePosixPath | str, list[WrittenTest]](list)  # path and folders, names in markers
     for test in sorted(tests, key=lambda test: test.id):
         for folder in (_place(test.id), *_place(test.id).parents):

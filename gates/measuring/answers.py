@@ -86,8 +86,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
     if few := few_starts(run):
         return said(Outcome.UNKNOWN, problem=few, remedy=MORE_STARTS.format(measure.from_))
     alone = compare(seen, *measure.bound)
-    earlier = enumerate(run.earlier, 1)
-    first = next((i for i, one in earlier if not one.unfit and measure.name in one.missed), 0)
+    first = next((i for i, one in enumerate(run.earlier, 1) if not one.unfit and measure.name in one.missed), 0)
     if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
         return said(alone)
     if alone is Outcome.PASSED:
