@@ -158,8 +158,7 @@ class Leaks(Probes[Leak, LeakRun]):
         """Run a callable as often as is asked, and again where it does not stay as it is."""
 
         def asked(suffix: str, epochs: int, warm: int = 0) -> Probed:
-            about = {"call": part.call, "args": part.args, "least": part.epochs}
-            told = {**about, "epochs": epochs, "warm": warm}
+            told = {"call": part.call, "args": part.args, "least": part.epochs, "epochs": epochs, "warm": warm}
             return probe.ask("leaks", f"{name}{suffix}", told, limit_s, env={})
 
         first = _watched(asked("", part.epochs), part.epochs)

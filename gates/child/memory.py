@@ -24,9 +24,8 @@ def trim() -> None:
 
 def private_bytes() -> int | None:
     """Return the bytes that this process has written, those that its forks share too, or `None` where nothing says."""
-    kinds = ("Anonymous:", "Pss_Shmem:", "Swap:")
     with suppress(OSError), open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
-        sizes = [int(line.split()[1]) for line in file if line.startswith(kinds)]
+        sizes = [int(line.split()[1]) for line in file if line.startswith(("Anonymous:", "Pss_Shmem:", "Swap:"))]
         if sizes:
             return 1024 * sum(sizes)
     with suppress(ImportError):

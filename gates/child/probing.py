@@ -77,8 +77,7 @@ class Probe:
         self.context = context
         self.folder = folder
         self._copy = context.apart()
-        paths = [str(path) for path in import_roots(task, self._copy)]
-        self._about = {"paths": paths, "root": str(self._copy.root)}
+        self._about = {"paths": [str(path) for path in import_roots(task, self._copy)], "root": str(self._copy.root)}
         self.commands: list[CommandRecord] = []
 
     def ask(

@@ -84,8 +84,7 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
         if interrupted() and not part:
             out, before = out / PARTIAL, None
         elsewhere = f" {in_shell(['--out', str(near(out))])}" if out != whole else ""
-        told = {"since": since(before, report) if before else "", "found_by": elsewhere}
-        report = report.model_copy(update=told)
+        report = report.model_copy(update={"since": since(before, report) if before else "", "found_by": elsewhere})
         files = text.JSON.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)

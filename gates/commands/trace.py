@@ -272,8 +272,7 @@ def _row(row: Row) -> Iterator[str]:
 
 
 def _totals(matrix: Matrix) -> list[str]:
-    files = counted(matrix.unread_tasks, "task file")
-    unread = f" ({files} could not be read)" if matrix.unread_tasks else ""
+    unread = f" ({counted(matrix.unread_tasks, 'task file')} could not be read)" if matrix.unread_tasks else ""
     criteria, tasks = counted(len(matrix.rows), "criterion", "criteria"), counted(len(matrix.tasks), "task")
     return [
         f"{criteria} of {tasks}{unread}; {counted(len(matrix.gaps), 'gap')}",

@@ -54,8 +54,9 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        told = ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE)
-        inside, _, prefix = told.partition(b"\n")
+        inside, _, prefix = ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE).partition(
+            b"\n"
+        )
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
         self.prefix = os.fsdecode(prefix)  # the project's folder in it: nothing for its top, or it ends in a slash
