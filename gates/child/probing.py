@@ -198,14 +198,12 @@ def crash_of(text: str, context: Context) -> Crash | None:
     if HEAD not in text:
         return None
     last = text.rpartition(HEAD)[2]
-    location, function = None, ""
     for match in reversed(list(FRAME.finditer(last))):
         path = context.root / match["path"]  # which may be absolute
         if int(match["line"]) and is_ours(path, context):
             location = Location(path=context.shown(path), line=int(match["line"]))
-            function = (match["name"] or "").strip()
-            break
-    return Crash(_error(last), location, function)
+            return Crash(_error(last), location, (match["name"] or "").strip())
+    return Crash(_error(last), None, "")
 
 
 def _error(last: str) -> str:
