@@ -341,6 +341,5 @@ def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
     defined = isinstance(stub, Definition)
     kind = "its body does nothing" if defined else "it is set to what does nothing"
-    idle = defined and not meanings.refuses(stub)
     told = f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
-    return Absent(told, lines_of(module, [stub]) if idle else None)
+    return Absent(told, lines_of(module, [stub]) if defined and not meanings.refuses(stub) else None)

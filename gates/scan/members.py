@@ -75,10 +75,9 @@ def _near(project: Project, words: set[str]) -> list[Module]:
 
 def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
     """Yield each use of an attribute that the object's class and its bases lack and the file itself never stores."""
-    stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.nodes(ast.Attribute):
-        if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
+        if type(node.value) not in TYPED or node.attr in module.stores or not isinstance(node.ctx, ast.Load):
             continue
         imported = isinstance(node.value, ast.Name) and node.value.id in module.aliases
         if imported or OF_PYTHON.fullmatch(node.attr):
@@ -169,9 +168,8 @@ def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
 
 
 def _is_abstract(project: Project, info: ClassInfo) -> bool:
-    bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
     told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
-    return "ABC" in bases or any(told)
+    return any(tail_of(base) == "ABC" for each in project.order_of(info) for base in each.node.bases) or any(told)
 
 
 def _asked_for(module: Module, node: ast.Attribute) -> bool:

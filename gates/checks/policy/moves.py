@@ -315,11 +315,10 @@ def _identity(item: Model) -> object:
 
 def _likeness(item: Model) -> object:
     """Return what a part has kept where it was renamed or moved; nothing where such a one is another part."""
-    said = _said(item)
     if isinstance(item, Measure):
         return item.of, item.kind, item.arms
     if _states_result(item):
-        return str(said | {"name": "", "call": ""})
+        return str(_said(item) | {"name": "", "call": ""})
     return item.text if isinstance(item, Criterion) else None
 
 
