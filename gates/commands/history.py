@@ -208,8 +208,7 @@ def numbers(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:
         if name in now:
             (before, low, high), (after, least, most) = was[name], now[name]
             text = f"{before:g} [{low:g}, {high:g}] -> {after:g} [{least:g}, {most:g}]"
-            apart = low > most or high < least
-            yield name, text, ("less" if after < before else "more") if apart else ""
+            yield name, text, ("less" if after < before else "more") if low > most or high < least else ""
 
 
 def _times(was: GateReport, now: GateReport) -> Iterator[str]:
