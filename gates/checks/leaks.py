@@ -64,8 +64,7 @@ def drift(values: Sequence[float], tolerance: float) -> Outcome:
     if len(last) < LEAST // 2 or len(used) < LEAST:
         return Outcome.UNKNOWN
     whole, before, end = theil_sen(used), theil_sen(first), theil_sen(last)
-    slows = end.high < SLOWED * before.value
-    if whole.low > tolerance and end.low > tolerance and not slows:
+    if whole.low > tolerance and end.low > tolerance and end.high >= SLOWED * before.value:
         return Outcome.FAILED
     all_flat = whole.high <= tolerance and _change(used) <= tolerance
     flat = end.high <= tolerance and _change(last) <= tolerance and (len(last) >= ENOUGH or all_flat)

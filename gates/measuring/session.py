@@ -91,8 +91,7 @@ def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]
         with bench:
             return session.run(settled)
     except ArmFailed as error:
-        known = bench.last_words if isinstance(error, ArmEnded) else ""
-        failed = ArmFailed(f"{error}{known}")
+        failed = ArmFailed(f"{error}{bench.last_words if isinstance(error, ArmEnded) else ''}")
         failed.pairs = session.pairs
         raise failed from error
 

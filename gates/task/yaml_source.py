@@ -153,9 +153,8 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
                 problems.append(Problem(*here, f"nested more than {MAX_DEPTH} deep"))
                 return problems
     except yaml.MarkedYAMLError as error:
-        where = _place(error.problem_mark or error.context_mark)
         what = OFF if str(error.problem).startswith("expected <block end>") else error.problem
-        return [Problem(*where, f"not valid YAML: {what}")]
+        return [Problem(*_place(error.problem_mark or error.context_mark), f"not valid YAML: {what}")]
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line = before.count("\n") + 1

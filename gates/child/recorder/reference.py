@@ -170,9 +170,8 @@ def _told(actual: Tensor, true: Tensor) -> dict[str, float | None]:
     if not (is_finite(actual) and is_finite(true)) or length <= TINY:
         return {"factor": None, "error": None, "error_less_factor": None}
     factor = float(actual @ true / (true @ true))
-    error = float((actual - true).norm() / length)
     rest = float((actual - factor * true).norm() / (abs(factor) * length)) if factor else None
-    return {"factor": factor, "error": error, "error_less_factor": rest}
+    return {"factor": factor, "error": float((actual - true).norm() / length), "error_less_factor": rest}
 
 
 def _again(kept: Kept, expected: dict[int, Tensor]) -> float:

@@ -65,8 +65,7 @@ class Traced(Model):
             raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
         if not states:
             raise EvidenceUnavailable("no test run left a record of the lines that it executed")
-        has_workers = bool(states.keys() - {OWN, TAKEN})
-        own = [states[name] for name in sorted(states) if name != OWN or not has_workers]
+        own = [states[name] for name in sorted(states) if name != OWN or states.keys() <= {OWN, TAKEN}]
         return cls(
             reason=next((one.reason for one in own if one.reason), ""),
             ended=all(one.ended for one in own),
