@@ -143,9 +143,8 @@ def load(root: Path) -> Settings:
     file = root / "pyproject.toml"
     if not file.is_file():
         return Settings()
-    table = tool_tables(file).get("gates", {})
     try:
-        return Settings.model_validate(table, strict=False)
+        return Settings.model_validate(tool_tables(file).get("gates", {}), strict=False)
     except ValidationError as error:
         raise UsageError("\nerror: ".join(_complaint(file, item) for item in error.errors())) from error
 

@@ -94,9 +94,7 @@ def stand(
     telling = [f.message for f in waivers if f.outcome in LACKING or any(one.waived for one in about)]
     open_or_bad = [f for f in ranked(about) if f.outcome in LACKING]
     return CriterionReport(
-        id=criterion.id,
-        text=criterion.text,
-        level=criterion.level,
+        **criterion.model_dump(include={"id", "text", "level"}),
         status=status(about),
         reasons=(*telling, *(f"{f} ({f.waived})" if f.waived else str(f) for f in open_or_bad)),
         code=_traces(about, planned, Row.CODE),

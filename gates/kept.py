@@ -9,7 +9,6 @@ limit, chance or a busy machine had a part in is not kept.
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -17,10 +16,11 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
@@ -51,14 +51,13 @@ READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
 ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
 MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, ValidationError, SyntaxError, RecursionError)
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError)
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = (("show-ref", "--head"), ("ls-files", "--stage", "-z"))
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """All that evidence rests on but for what is `installed`: files, commits and index, and all `around` them."""
 
     files: Mapping[str, str]
@@ -73,14 +72,13 @@ class State:
 
 def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> State:
     """Return the present state of all that the evidence of a run rests on."""
-    options = replace(context, evidence=Path(), rules=None)
     around = (
         [__version__, *map(" ".join, _files(Path(__file__).parent, ()))],
-        [task.model_dump_json(), repr(options), repr(selection)],
+        [task.model_dump_json(), repr(replace(context, evidence=Path(), rules=None)), repr(selection)],
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
-        [platform.node(), *(f"{name}={value}" for name, value in sorted(environment(context).items()))],
+        [os.uname().nodename, *(f"{name}={value}" for name, value in sorted(environment(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
         [*_known(context.root)],
     )

@@ -1,6 +1,5 @@
 """What the folders hold: each check, gate, kind of evidence, rule and format is found, not listed."""
 
-import importlib
 import importlib.util
 import pkgutil
 from typing import TypeVar

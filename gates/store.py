@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from gates.child.guardian import stop_if_interrupted, uninterrupted
 from gates.errors import GatesError, UsageError
 from gates.report import Report
@@ -85,7 +83,7 @@ def last(out: Path, name: str = RESULT) -> Report | None:
         return None
     try:
         return Report.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{path}: not a result of this version ({reason}); run `gates run` again") from error
 

@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import math
 import re
 import shlex
 import unicodedata
@@ -128,6 +127,6 @@ def sparkline(values: Sequence[float]) -> str:
     if not values:
         return ""
     step = max(1.0, len(values) / WIDTH)
-    shown = [values[math.floor(i * step)] for i in range(min(WIDTH, len(values)) - 1)] + [values[-1]]
+    shown = [values[int(i * step)] for i in range(min(WIDTH, len(values)) - 1)] + [values[-1]]
     low, high = min(shown), max(shown)
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 0] for value in shown)

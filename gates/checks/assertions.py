@@ -2,7 +2,6 @@
 
 import ast
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -197,7 +196,7 @@ def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, eviden
     ran = {name for body in bodies for name in lines.contexts_in(body)}
     if any(name and not name.startswith(TEST) for name in ran):  # in a fixture that many tests share
         return own
-    symbols = {re.split("[:.]", binding.symbol)[-1] for binding in criterion.code if binding.symbol}
+    symbols = {binding.symbol.replace(":", ".").rpartition(".")[2] for binding in criterion.code if binding.symbol}
     naming = {each for each in {*map(_written, own)} if not symbols.isdisjoint(_read(each, files))}
     ran |= {*lines.unseen}  # where something ran that nobody saw
     return [test for test in own if f"{TEST}{test.id}" in ran or _written(test) in naming]
@@ -219,8 +218,7 @@ def _unexecuted(about: About, own: list[TestRecord], files: TestFiles, ran: Exec
     for path in sorted({test.location.path for test in own} & ran_in.keys()):
         asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
-        never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
-        for place in never:
+        for place in [each for each in places if ran_in[path].keys().isdisjoint(each.lines)]:
             message = f"The assertion at {place} was executed by no test."
             yield _doubt(about, "BL021", place, message, "Let it run, or remove it.", "never executed")
 

@@ -42,9 +42,8 @@ def _entry(about: About, name: str, seen: SourceTree) -> Iterator[Finding]:
             yield _broken(own, rule, site)
     yield from (_unknown(about, f"Not checked: {text}", subject=text) for text in seen.unparsed)
     if not bad and not untried and not seen.unparsed:
-        kept = sum(len(rule.sites) for rule in applied)
         message = f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
-        message += f"{kept} places were seen to keep one."
+        message += f"{sum(len(rule.sites) for rule in applied)} places were seen to keep one."
         yield about.passed(message, expected="kept", actual="kept")
 
 

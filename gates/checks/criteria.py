@@ -1,7 +1,6 @@
 """Criteria: traced to live code, verified by tests; and the markers that bind tests."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -19,7 +18,7 @@ from gates.report import Section
 from gates.scan.rule import Site
 from gates.task.measurement import CodeBinding
 from gates.task.task import TASK_ID, Criterion, Task
-from gates.words import counted, meant
+from gates.words import counted, in_shell, meant
 
 Findings = Iterator[Finding]
 NONE = "The criterion has no implementation."
@@ -94,7 +93,7 @@ def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run
         message = f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}"
         own = about.but(subject=test.id, actual=ended, location=test.crash or test.location)
         if test.outcome in BAD:
-            yield own.failed(message, "Make the test pass.", command=f"python -m pytest {shlex.quote(test.id)}")
+            yield own.failed(message, "Make the test pass.", command=in_shell(["python", "-m", "pytest", test.id]))
         else:
             yield own.unknown(message, _to_mend(criterion, test), follows=not run.complete)  # from what broke it off
 

@@ -3,7 +3,6 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 from statistics import median, median_low
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -67,8 +66,7 @@ class HotRead(Model):
     @property
     def aspect(self) -> str:
         """Return which limit it counts for."""
-        last = self.call.rpartition(".")[2]
-        return "synchronisations" if last in WAITS else "host_reads"
+        return "synchronisations" if self.call.rpartition(".")[2] in WAITS else "host_reads"
 
     @property
     def of_torch(self) -> bool:
@@ -298,8 +296,8 @@ def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
     def level(path: HotPath) -> Level | None:
         return None if getattr(path.limits, kind.limit) is None else path.level
 
-    told, name = partial(_judged, kind), kind.limit.removesuffix("_share").replace("_", "-")
-    return Aspect(lambda path: f"{kind.title}: {path.name}", told, name, level)
+    name = kind.limit.removesuffix("_share").replace("_", "-")
+    return Aspect(lambda path: f"{kind.title}: {path.name}", lambda path, seen: _judged(kind, path, seen), name, level)
 
 
 ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))

@@ -112,8 +112,7 @@ def slope(sizes: Sequence[int], values: Sequence[float]) -> float:
 
 def affine(sizes: Sequence[int], values: Sequence[float]) -> float:
     """Return the k with which a + b * n ** k, a >= 0 and b >= 0, comes nearest to the values, relative to each."""
-    steps = round(MOST / STEP)
-    return min((_misfit(sizes, values, i * STEP), i * STEP) for i in range(1, steps + 1))[1]
+    return min((_misfit(sizes, values, i * STEP), i * STEP) for i in range(1, round(MOST / STEP) + 1))[1]
 
 
 def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:

@@ -100,7 +100,7 @@ def _built_by_pip(source: Path, target: Path, context: Context) -> Path | None:
 def _without_empty_folders(source: Path) -> None:
     """Remove empty folders, such as that of the reports: a backend that looks for packages would take them for some."""
     for folder in sorted((path for path in source.rglob("*") if path.is_dir()), reverse=True):
-        if folder.name != ".git" and ".git" not in folder.parts and not any(folder.iterdir()):
+        if ".git" not in folder.parts and not any(folder.iterdir()):
             folder.rmdir()
 
 

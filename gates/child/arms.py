@@ -8,7 +8,6 @@ ended is told on `ends`. Work on a GPU is timed by events of its stream, with on
 import atexit
 import gc
 import hashlib
-import importlib
 import json
 import os
 import platform
@@ -62,7 +61,7 @@ def _import(module: str, paths: list[str]) -> None:
     import_from(paths)
     gc.disable()  # next to nothing of what an import makes is garbage
     try:
-        importlib.import_module(module)
+        __import__(module)
     except BaseException:  # noqa: BLE001  # each arm says so for itself
         traceback.print_exc()
     gc.freeze()  # no fork needs to look for garbage in it, which would copy all of it

@@ -1,7 +1,6 @@
 """What a program of ours is asked in the project's interpreter, what it tells in a journal, and the project's files."""
 
 import dataclasses
-import importlib
 import importlib.util
 import inspect
 import io
@@ -13,7 +12,6 @@ import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
 from contextlib import suppress
-from functools import partial
 from hmac import digest
 from itertools import islice
 from json import dumps
@@ -142,7 +140,7 @@ def program(work: Callable[[dict[str, Any], Teller], None]) -> Callable[[], None
     def main() -> None:
         question, tell = asked()
         tell("start")
-        code = carried_out(partial(work, question, tell), tell, question["root"])
+        code = carried_out(lambda: work(question, tell), tell, question["root"])
         if not code:
             tell("end")
         leave(code)

@@ -15,10 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import psutil
 
 _come: list[int] = []  # which of the two have come
 _holding: list[bool] = []  # one for each part of the work that neither may break off
@@ -145,20 +141,19 @@ def kill_all(token: str) -> None:
     """Kill the processes that carry a mark, and those that they start while they are looked for."""
     import psutil  # the guardian needs it only where somebody was killed
 
+    def carries(process: psutil.Process) -> bool:
+        with suppress(Exception):  # it is gone, or somebody else's: psutil has many words for that
+            if sys.platform == "linux" and token.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes():
+                return False  # as nearly all processes of the machine, whose environment need not be parsed then
+            return token in process.environ().get(MARK, "") and process.status() != "zombie"
+        return False
+
     limit = time.monotonic() + 60
-    while (found := [each for each in psutil.process_iter() if _carries(each, token)]) and time.monotonic() < limit:
+    while (found := [each for each in psutil.process_iter() if carries(each)]) and time.monotonic() < limit:
         for process in found:
             with suppress(psutil.Error):
                 process.kill()
         time.sleep(0.005)
-
-
-def _carries(process: "psutil.Process", token: str) -> bool:
-    with suppress(Exception):  # it is gone, or somebody else's: psutil has many words for that
-        if sys.platform == "linux" and token.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes():
-            return False  # as nearly all processes of the machine, whose environment need not be parsed then
-        return token in process.environ().get(MARK, "") and process.status() != "zombie"
-    return False
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Calls one callable of the project once an epoch; tells how much memory is held after each, or what allocated it."""
 
-import functools
 import gc
 import inspect
 import io
@@ -21,7 +20,7 @@ class Epochs:
     """Runs epoch after epoch of a callable: it, or what can be called that its first call returns."""
 
     def __init__(self, call: Callable[..., object], args: list[object]) -> None:
-        self._epoch: Callable[[], object] = functools.partial(call, *args)
+        self._epoch: Callable[[], object] = lambda: call(*args)
         self.form = ""
 
     def run(self) -> None:

@@ -24,9 +24,8 @@ def trim() -> None:
 
 def private_bytes() -> int | None:
     """Return the bytes that this process has written, those that its forks share too, or `None` where nothing says."""
-    kinds = ("Anonymous:", "Pss_Shmem:", "Swap:")
     with suppress(OSError), open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
-        sizes = [int(line.split()[1]) for line in file if line.startswith(kinds)]
+        sizes = [int(line.split()[1]) for line in file if line.startswith(("Anonymous:", "Pss_Shmem:", "Swap:"))]
         if sizes:
             return 1024 * sum(sizes)
     with suppress(ImportError):
@@ -87,12 +86,11 @@ def tensors_among(objects: Iterable[object]) -> list[Any]:
 
 def storage_of(tensor: Any) -> list[tuple[int, int]]:  # noqa: ANN401
     """Return the storages of a tensor as identity and bytes; none for one that has none, such as a fake one."""
-    try:
+    with suppress(Exception):  # a subclass without a storage, or one that was freed
         parts = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)  # noqa: SLF001
         storages = [part.untyped_storage() for part in parts if part.device.type != "meta"]
         return [(int(storage._cdata), int(storage.nbytes())) for storage in storages]  # noqa: SLF001
-    except Exception:  # noqa: BLE001  # a subclass without a storage, or one that was freed
-        return []
+    return []
 
 
 def _nodes(tensors: Iterable[Any]) -> int:

@@ -77,8 +77,7 @@ class Probe:
         self.context = context
         self.folder = folder
         self._copy = context.apart()
-        paths = [str(path) for path in import_roots(task, self._copy)]
-        self._about = {"paths": paths, "root": str(self._copy.root)}
+        self._about = {"paths": [str(path) for path in import_roots(task, self._copy)], "root": str(self._copy.root)}
         self.commands: list[CommandRecord] = []
 
     def ask(
@@ -199,14 +198,12 @@ def crash_of(text: str, context: Context) -> Crash | None:
     if HEAD not in text:
         return None
     last = text.rpartition(HEAD)[2]
-    location, function = None, ""
     for match in reversed(list(FRAME.finditer(last))):
         path = context.root / match["path"]  # which may be absolute
         if int(match["line"]) and is_ours(path, context):
             location = Location(path=context.shown(path), line=int(match["line"]))
-            function = (match["name"] or "").strip()
-            break
-    return Crash(_error(last), location, function)
+            return Crash(_error(last), location, (match["name"] or "").strip())
+    return Crash(_error(last), None, "")
 
 
 def _error(last: str) -> str:

@@ -45,16 +45,11 @@ class ModuleFiles:
     def file(self, name: str) -> Path | None:
         """Return the file of a dotted module name under one of the roots."""
         relative = Path(*name.split("."))
-        for root in self._roots:
-            for candidate in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
-                if self._sources.is_file(candidate):
-                    return candidate
-        return None
+        ways = (relative / "__init__.py", relative.with_suffix(".py"))
+        return next(filter(self._sources.is_file, (root / way for root in self._roots for way in ways)), None)
 
     def split(self, dotted: str) -> tuple[str, list[str]] | None:
         """Return the module of the project that a full name begins with, and the names in it."""
         parts = dotted.split(".")
-        for at in range(len(parts) - 1, 0, -1):
-            if self.file(".".join(parts[:at])):
-                return ".".join(parts[:at]), parts[at:]
-        return None
+        splits = ((".".join(parts[:at]), parts[at:]) for at in range(len(parts) - 1, 0, -1))
+        return next((each for each in splits if self.file(each[0])), None)

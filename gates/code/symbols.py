@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from gates.code import meanings
-from gates.code.meanings import Function
 from gates.code.sources import ModuleFiles, Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed, first_line, live_nodes, origin
 from gates.errors import UsageError
@@ -21,8 +20,7 @@ from gates.task.task import Task
 from gates.words import meant
 
 MAX_HOPS = 20
-Found = tuple[SourceModule, list[ast.stmt]]  # a definition, and what a property has beside its getter
-Ways = list[Found]
+Ways = list[tuple[SourceModule, list[ast.stmt]]]  # definitions, and what a property has beside its getter
 Import = ast.Import | ast.ImportFrom
 
 
@@ -111,7 +109,7 @@ class Resolver:
                     raise Undecided(f"it is defined in {' and '.join(places)}, of which one uses {use.name}")
         more = tuple(dict.fromkeys(lines_of(*other) for other in others))
         found = {"location": lines_of(module, parts), "uses": uses, "others": more}
-        return {**found, "is_function": isinstance(parts[0], Function)}
+        return {**found, "is_function": isinstance(parts[0], meanings.Function)}
 
     @cached_property
     def _program(self) -> Project:
@@ -128,7 +126,9 @@ class Resolver:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
         read = self._program.module(module.path)
         lines = use_lines(name.replace(":", "."), parts, read, self._program) if read else set()
-        return Use(name=name, lines=tuple(sorted(lines)), looked_up=not lines and any(map(looks_up, parts)))
+        calls = (inner for part in parts for inner in live_nodes(part) if isinstance(inner, ast.Call))
+        unwritten = not lines and any(tail_of(call.func) in LOOKS_UP for call in calls)
+        return Use(name=name, lines=tuple(sorted(lines)), looked_up=unwritten)
 
     def no_such(self, binding: CodeBinding) -> Iterator[str]:
         """Say of each name under `uses` that there is nothing of it, as far as that can be known."""
@@ -296,11 +296,6 @@ def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: 
     return found
 
 
-def looks_up(node: ast.AST) -> bool:
-    """Return whether live code may come by names that are not written in it."""
-    return any(isinstance(inner, ast.Call) and tail_of(inner.func) in LOOKS_UP for inner in live_nodes(node))
-
-
 def names_in(module: SourceModule) -> set[str]:
     """Return every name that a module writes or imports, and those that Python has by itself."""
     found = {*dir(builtins), *module.aliases}
@@ -346,6 +341,5 @@ def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
     defined = isinstance(stub, Definition)
     kind = "its body does nothing" if defined else "it is set to what does nothing"
-    idle = defined and not meanings.refuses(stub)
     told = f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
-    return Absent(told, lines_of(module, [stub]) if idle else None)
+    return Absent(told, lines_of(module, [stub]) if defined and not meanings.refuses(stub) else None)

@@ -1,7 +1,6 @@
 """Python source as a tree: names resolved through imports, live code only."""
 
 import ast
-import itertools
 import os
 import warnings
 from collections.abc import Iterable, Iterator
@@ -219,13 +218,12 @@ def _never_loops(over: ast.expr) -> bool:
 def blocks(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the statements of a file or function, and what holds some, level by level; expressions hold none."""
     level: list[ast.AST] = [tree]
-    for depth in itertools.count():
-        if depth > DEEPEST:
-            raise RecursionError("nested too deeply to be read")
+    for _ in range(DEEPEST + 1):
         yield from level
         level = [child for node in level for name in BLOCKS.get(type(node), ()) for child in getattr(node, name)]
         if not level:
             return
+    raise RecursionError("nested too deeply to be read")
 
 
 def imported(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,12 @@
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gates.code.meanings import Function
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(NamedTuple):
     """The functions of a file that lie in no other, with their full names, and its outline: the rest, and its nodes."""
 
     functions: Mapping[Function, str]

@@ -118,7 +118,7 @@ def counts(lines: Sequence[Line], evidence: EvidenceSet) -> Iterator[Claim]:
     run = evidence.get(PytestRun)
     why = f"no test run was seen: {evidence.why_missing(PytestRun)}"
     why = f"the test run cannot be believed ({run.process.ended})" if run else why
-    run = run if run and run.complete and not run.disagreements else None
+    run = run if run and run.complete else None
     for line in lines:
         about = f"{' '.join(title for _, title in line.heads)} {line.text}"
         if line.form is Form.CODE or not line.text or not ABOUT_TESTS.search(about):

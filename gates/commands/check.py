@@ -128,11 +128,10 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
     if len(left) > SHOWN:
         yield f"{len(left) - SHOWN} more functions are not decided"
     yield from (f"{problem} (not checked)" for problem in _unread(found))
-    stopping = sum(rule.form.severity in GRAVE for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
     rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""
     counts = f"{counted(found.files, 'file')}, {counted(len(decided), 'finding')}"
-    yield f"{counts}, {stopping} of them critical or high{rest}"
+    yield f"{counts}, {sum(rule.form.severity in GRAVE for rule, _ in decided)} of them critical or high{rest}"
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from gates import store
 from gates.config import Project
@@ -37,7 +36,7 @@ class LoggedRun(Model):
     gates: tuple[str, ...]
     only: str | None = None
     duration_s: float
-    numbers: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
+    numbers: dict[str, float] = Field(default={})
 
     @property
     def revision(self) -> str:
@@ -55,7 +54,7 @@ def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
     runs: list[LoggedRun] = []
     with suppress(OSError):
         for line in (root / NAME).read_bytes()[-MOST_BYTES:].split(b"\n"):
-            with suppress(ValidationError):
+            with suppress(ValueError):
                 runs.append(LoggedRun.model_validate_json(line))
     return tuple(run for run in runs if run.task == task)
 
@@ -209,8 +208,7 @@ def numbers(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:
         if name in now:
             (before, low, high), (after, least, most) = was[name], now[name]
             text = f"{before:g} [{low:g}, {high:g}] -> {after:g} [{least:g}, {most:g}]"
-            apart = low > most or high < least
-            yield name, text, ("less" if after < before else "more") if apart else ""
+            yield name, text, ("less" if after < before else "more") if low > most or high < least else ""
 
 
 def _times(was: GateReport, now: GateReport) -> Iterator[str]:

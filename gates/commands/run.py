@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from operator import itemgetter
 from pathlib import Path
 
 from gates import kept, pipeline, progress, registry, store
@@ -25,7 +23,6 @@ from gates.evidence.measurements import Measurements
 from gates.evidence.tests.test_records import followed
 from gates.measuring import machine
 from gates.model import Decision, Model
-from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import History, TwoStates, asked_once, base_of
 from gates.project.policy import TEMPLATES, Policy, found_at
@@ -38,7 +35,7 @@ from gates.task import loading as spec
 from gates.task import yaml_source
 from gates.task.task import Selection, Task, narrowed
 from gates.task.yaml_source import Key, Problem, SourceError
-from gates.words import did_you_mean, grouped, joined, meant, one_of
+from gates.words import did_you_mean, grouped, in_shell, joined, meant, one_of
 
 PARTIAL = "partial"
 Say = Callable[[str], None]
@@ -86,9 +83,8 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
         report = _judged(request, task, _context(request, home), selection, folder, before, say)
         if interrupted() and not part:
             out, before = out / PARTIAL, None
-        elsewhere = f" --out {shlex.quote(str(near(out)))}" if out != whole else ""
-        told = {"since": since(before, report) if before else "", "found_by": elsewhere}
-        report = report.model_copy(update=told)
+        elsewhere = f" {in_shell(['--out', str(near(out))])}" if out != whole else ""
+        report = report.model_copy(update={"since": since(before, report) if before else "", "found_by": elsewhere})
         files = text.JSON.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
@@ -135,8 +131,7 @@ def _checked(request: Request, home: Path) -> Task:
         refuse_unknown_names(task, home)
     task = follow_moved(task, request.project.root, request.base)
     root, committed = request.project.root, Path(request.project.settings.evidence, task.id)
-    bundles = handed_in(request.evidence, root / committed, task.id, root)
-    return task.model_copy(update={"bundles": bundles})
+    return task.model_copy(update={"bundles": handed_in(request.evidence, root / committed, task.id, root)})
 
 
 def _judged(
@@ -234,7 +229,7 @@ def _check_waived_rules(task: Task, path: Path) -> None:
 def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
     """Raise `UsageError` for what is wrong, each with its place in the task file."""
     if wrong:
-        document = yaml_source.read(path, task.path)
+        document = yaml_source.read(path, task.path, "a task")
         raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
 
 
@@ -305,17 +300,17 @@ def _plan(task: Task, asked: Selection, before: Report | None) -> str:
     measures = not task.bundles and any(Measurements in gate.uses for gate in gates)
     criteria = narrowed(task, *asked.only).criteria if measures else ()
     devices = [(measure.on, each.id) for each in criteria for measure in each.measures]
-    absent = grouped(dict.fromkeys(one for one in devices if not machine.may_have(one[0])), itemgetter(0))
+    absent = grouped(dict.fromkeys(one for one in devices if not machine.may_have(one[0])), lambda one: one[0])
     for device, asking in absent.items():
         last += f"; not decided here, for want of a {device} device: {joined([name for _, name in asking])}"
     return f"run of {', '.join(gate.name for gate in gates)}{last}"
 
 
 @contextmanager
-def _shown(say: Say, plan: str, before: Report | None, *, quiet: bool = False) -> Iterator[Progress]:
+def _shown(say: Say, plan: str, before: Report | None, *, quiet: bool = False) -> Iterator[pipeline.Progress]:
     """Show each step: live on a terminal, elsewhere now and then; `before` is the last run, for what it took."""
     if quiet:
-        yield Progress(step=lambda *_: None, ended=lambda _: None)
+        yield pipeline.Progress(step=lambda *_: None, ended=lambda _: None)
         return
     begun, at = time.monotonic(), ["starting", ""]
     took = {gate.name: f", last time {gate.duration_s:g} s" for gate in before.gates} if before else {}
@@ -332,14 +327,14 @@ def _shown(say: Say, plan: str, before: Report | None, *, quiet: bool = False) -
     say(plan)
     if not sys.stderr.isatty():
         with every(HEARTBEAT_S, lambda: say(now())):
-            yield Progress(step, ended=lambda report: say(_line(report)))
+            yield pipeline.Progress(step, ended=lambda report: say(_line(report)))
         return
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, markup=False)
     width = console.width - 2  # beside what turns
     with console.status("starting") as status, every(1, lambda: status.update(console.render_str(now()[:width]))):
-        yield Progress(step, ended=lambda report: console.print(_line(report)))
+        yield pipeline.Progress(step, ended=lambda report: console.print(_line(report)))
 
 
 def _line(report: GateReport) -> str:

@@ -78,8 +78,7 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
     tasks = [spec.of_project(wanted, project)] if wanted else [*{task.id: task for task in known}.values()]
     criteria = {f"{task.id}/{criterion.id}" for task in (*known, *tasks) for criterion in task.criteria}
     sources = Sources(project.root)
-    paths = [path for task in tasks for path in task.every_test]
-    tests, unread = _read(sources, paths, written_in)
+    tests, unread = _read(sources, [path for task in tasks for path in task.every_test], written_in)
     by = defaultdict[PurePosixPath | str, list[WrittenTest]](list)  # path and folders, names in markers
     for test in sorted(tests, key=lambda test: test.id):
         for folder in (_place(test.id), *_place(test.id).parents):
@@ -138,9 +137,7 @@ def _traced(
         code = [each for binding in criterion.code for each in _code(task, binding, resolver)]
         row = Row(
             task=task.id,
-            id=criterion.id,
-            text=criterion.text,
-            level=criterion.level,
+            **criterion.model_dump(include={"id", "text", "level"}),
             code=tuple(trace for trace, _ in code),
             tests=tuple({test.id: test for test in found}.values()),
             others=tuple(_others(task, criterion)),
@@ -215,12 +212,10 @@ def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator
 
 
 def _without_criterion(functions: list[FunctionLines], rows: tuple[Row, ...]) -> Iterator[FunctionLines]:
-    """Yield the functions of which no criterion's code holds a line."""
+    """Return the functions of which no criterion's code holds a line."""
     places = (binding.location for row in rows for binding in row.code)
     bound = grouped((place for place in places if place and place.line), lambda place: place.path)
-    for function in functions:
-        if not any(function.location.meets(place) for place in bound[function.location.path]):
-            yield function
+    return (one for one in functions if not any(one.location.meets(place) for place in bound[one.location.path]))
 
 
 def _loose_names(tasks: list[Task], project: Project) -> Iterator[Gap]:
@@ -277,8 +272,7 @@ def _row(row: Row) -> Iterator[str]:
 
 
 def _totals(matrix: Matrix) -> list[str]:
-    files = counted(matrix.unread_tasks, "task file")
-    unread = f" ({files} could not be read)" if matrix.unread_tasks else ""
+    unread = f" ({counted(matrix.unread_tasks, 'task file')} could not be read)" if matrix.unread_tasks else ""
     criteria, tasks = counted(len(matrix.rows), "criterion", "criteria"), counted(len(matrix.tasks), "task")
     return [
         f"{criteria} of {tasks}{unread}; {counted(len(matrix.gaps), 'gap')}",

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from gates import pipeline, store
 from gates.check import EvidenceSet, day_of, writable
 from gates.commands.run import follow_moved
@@ -66,7 +64,7 @@ def _read(raw: Path) -> EvidenceSet:
         there = [name for name in kinds if name not in missing and (raw / f"{name}.json").is_file()]
         present = {kinds[n]: kinds[n].model_validate_json((raw / f"{n}.json").read_bytes()) for n in there}
         return EvidenceSet(present, missing={kinds[name]: str(why) for name, why in missing.items()})
-    except (OSError, ValueError, KeyError, AttributeError, ValidationError) as error:
+    except (OSError, ValueError, KeyError, AttributeError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{raw}: not evidence of this version of gates ({reason}); run the task again") from error
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Self, TypeVar
-
-from pydantic import ValidationError
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
@@ -59,7 +57,7 @@ def readable(seen: S, facts: Callable[[], Mapping[str, object]]) -> S:
     """Return what was seen with the facts of its journal; where these cannot be read, that is its problem."""
     try:
         return type(seen).model_validate({**dict(seen), **facts()})
-    except (ValidationError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         why = dict(seen).get("problem") or f"the journal cannot be read: {type(error).__name__}"
         return seen.model_copy(update={"problem": why})
 
@@ -69,8 +67,7 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
     return Said(Outcome.UNKNOWN, why, actual, location=location, remediation=remedy)
 
 
-@dataclass(frozen=True)
-class Aspect(Generic[P, S]):
+class Aspect(NamedTuple, Generic[P, S]):
     """One thing that is judged of each callable; without a `level` it is only advised, and decides no criterion."""
 
     title: Callable[[P], str]

@@ -1,7 +1,7 @@
 """The calls of a training step that was recorded, and the orders of code rules that they are judged by."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -92,8 +92,7 @@ def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
                 yield RuntimeOrder.model_validate({**about, **own, "demanded": demanded})
 
 
-@dataclass(frozen=True)
-class Breach:
+class Breach(NamedTuple):
     """A rule that is broken, and the events that break it."""
 
     rule: RuntimeOrder
@@ -141,10 +140,7 @@ def pairs(events: Sequence[Happened]) -> list[tuple[int | None, int]]:
                 scalers = found.setdefault(optimizer, set())
                 if event.scaler is not None and (event.scaling or event.word == "scaled_backward"):
                     scalers.add(event.scaler)
-    pairs: list[tuple[int | None, int]] = []
-    for each, scalers in sorted(found.items()):
-        pairs += [(scaler, each) for scaler in sorted(scalers)] or [(None, each)]
-    return pairs
+    return [(scaler, each) for each, scalers in sorted(found.items()) for scaler in sorted(scalers) or (None,)]
 
 
 def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> list[Happened]:

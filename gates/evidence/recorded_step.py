@@ -1,8 +1,7 @@
 """Training steps of the project, run in processes of their own with what happens in them recorded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gates.check import EvidenceSet
 from gates.child.probing import Entry, Probe, Probed
@@ -195,8 +194,7 @@ def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, 
     return {"step": step, "optimizer": attempts[step].optimizer}
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """What the recorder saw of the orders of a rule in one training step: its events, and what breaks an order."""
 
     name: str

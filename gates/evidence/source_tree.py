@@ -79,10 +79,8 @@ def _rules(task: Task, context: Context) -> Iterator[RuleTrace]:
             rule=rule.id,
             sites=tuple(sites if len(sites) <= MAX_SITES else sorted(sites, key=lambda site: site.ok)[:MAX_SITES]),
             problem=checked.problems.get(rule.id, ""),
-            severity=form.severity,
             problem_text=form.problem,
-            impact=form.impact,
-            fix=form.fix,
+            **form.model_dump(include={"severity", "impact", "fix"}),
             asked=tuple(name for name, asked in found.items() if rule in asked),
         )
     lost = (name for name, asked in found.items() if not asked)
@@ -187,13 +185,11 @@ class SourceTree(Evidence):
 
     def symbol(self, binding: CodeBinding) -> SymbolTrace | None:
         """Return the trace of a binding."""
-        wanted = (binding.symbol, binding.uses)
-        return next((trace for trace in self.symbols if (trace.symbol, trace.wanted) == wanted), None)
+        return next((t for t in self.symbols if (t.symbol, t.wanted) == (binding.symbol, binding.uses)), None)
 
     def pattern(self, binding: CodeBinding) -> PatternTrace | None:
         """Return the trace of a binding to a pattern."""
-        wanted = (binding.name, binding.at_least)
-        return next((trace for trace in self.patterns if (trace.name, trace.at_least) == wanted), None)
+        return next((t for t in self.patterns if (t.name, t.at_least) == (binding.name, binding.at_least)), None)
 
     def rule(self, name: str | None) -> RuleTrace | None:
         """Return what a rule found."""

@@ -86,8 +86,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
     if few := few_starts(run):
         return said(Outcome.UNKNOWN, problem=few, remedy=MORE_STARTS.format(measure.from_))
     alone = compare(seen, *measure.bound)
-    earlier = enumerate(run.earlier, 1)
-    first = next((i for i, one in earlier if not one.unfit and measure.name in one.missed), 0)
+    first = next((i for i, one in enumerate(run.earlier, 1) if not one.unfit and measure.name in one.missed), 0)
     if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
         return said(alone)
     if alone is Outcome.PASSED:
@@ -184,10 +183,7 @@ def settled(measures: Sequence[Measure], run: MeasurementRun) -> bool:
     return Outcome.UNKNOWN not in correct([partial(outcome, measure, run) for measure in measures], ALPHA)
 
 
-Judged = Callable[[float], Outcome]
-
-
-def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
+def correct(criteria: Sequence[Callable[[float], Outcome]], alpha: float) -> list[Outcome]:
     """Return the outcome of each criterion, judged by its interval at an error that several of them share.
 
     A pass needs all of them, so each may be tested at the full level (an intersection-union test). One failure blocks,

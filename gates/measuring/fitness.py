@@ -133,8 +133,7 @@ def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
 
 def _repeated(rows: Sequence[tuple[float, ...]]) -> int:
     """Return after how many rows all begin anew, and not by the chance of a coarse clock; 0 where they do not."""
-    again = (count for count in range(2, len(rows) // 2 + 1) if rows[count:] == rows[:-count])
-    count = next(again, 0)
+    count = next((each for each in range(2, len(rows) // 2 + 1) if rows[each:] == rows[:-each]), 0)
     equal = [sum((column.count(value) / len(rows)) ** 2 for value in {*column}) for column in zip(*rows, strict=True)]
     alternate = len({*rows}) < 3  # as odd and even steps may
     return 0 if alternate or math.prod(equal) ** (len(rows) - count) >= REPEATED else count

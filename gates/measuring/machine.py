@@ -1,7 +1,6 @@
 """What the machine did while it measured: cores, quota, pressure, and whether work waited for a processor."""
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -58,7 +57,7 @@ def may_have(device: str) -> bool:
 
 def name() -> str:
     """Return what tells this machine from others: its processor, its name and how many cores may be used."""
-    return f"{revision.processor()}; {platform.node()}, {observe().cores} cores"
+    return f"{revision.processor()}; {os.uname().nodename}, {observe().cores} cores"
 
 
 def pressure() -> float | None:

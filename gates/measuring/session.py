@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gates import progress
 from gates.measuring import machine
 from gates.measuring.bench import GONE_S, START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
 from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
-from gates.measuring.machine import Gpu
 from gates.measuring.samples import Device, Hello, Ran, Samples
 from gates.measuring.taken import SPLIT, End, Gathered, Taken
 from gates.task.measurement import Measurement
@@ -34,8 +34,7 @@ FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 Settled = Callable[[Samples, Taken], bool]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What is measured, as it is asked for, and how each arm is started with a hash seed; a start has a limit."""
 
     asked: Measurement
@@ -92,8 +91,7 @@ def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]
         with bench:
             return session.run(settled)
     except ArmFailed as error:
-        known = bench.last_words if isinstance(error, ArmEnded) else ""
-        failed = ArmFailed(f"{error}{known}")
+        failed = ArmFailed(f"{error}{bench.last_words if isinstance(error, ArmEnded) else ''}")
         failed.pairs = session.pairs
         raise failed from error
 
@@ -109,7 +107,7 @@ class Session:
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
-        self._gpu: Gpu | None = None
+        self._gpu: machine.Gpu | None = None
         self._one_processor = False
         self._source = random.SystemRandom()
         self._running: _Running | None = None

@@ -6,7 +6,6 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,7 +24,7 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
             found.add(base)
         elif base.is_dir():
             found |= set(_below(base))
-    return sorted(found, key=attrgetter("parts"))
+    return sorted(found, key=lambda path: path.parts)
 
 
 def _below(folder: Path) -> Iterator[Path]:

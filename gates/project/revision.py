@@ -84,7 +84,6 @@ def digest_folder(folder: Path) -> tuple[FileDigest, ...]:
 
 def environment(context: Context) -> dict[str, str]:
     """Return the machine and the versions that the run took place on."""
-    memory = psutil.virtual_memory().total / 1024**3
     return {
         "gates": __version__,
         "interpreter": "the one that runs gates" if context.python == sys.executable else context.python,
@@ -92,7 +91,7 @@ def environment(context: Context) -> dict[str, str]:
         "platform": platform.platform(),
         "processor": processor(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
-        "memory": f"{memory:.0f} GiB",
+        "memory": f"{psutil.virtual_memory().total / 1024**3:.0f} GiB",
     }
 
 

@@ -204,8 +204,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
     found = [("Not of the commit", strays(report))] if report.revision.dirty and strays(report) else []
     moved = [f for f in everything if f.rule == "BL011" and f.outcome is Outcome.FAILED]
     first = next((f for f in moved if f.blocks), next(iter(moved), None))
-    count = sum(f.alike for f in moved)
-    found += [("Policy changes", f"{count}; the first: {first.message}")] if first else []
+    found += [("Policy changes", f"{sum(f.alike for f in moved)}; the first: {first.message}")] if first else []
     bars = [f for gate in report.gates if gate.ran for f in gate.findings if f.rule == "BL011" and not f.subject]
     unseen = (f.message.removeprefix(UNSEEN) for f in bars if f.outcome is Outcome.UNKNOWN)
     found += [("Policy changes", f"not compared: {why}") for why in unseen]

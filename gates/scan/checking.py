@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import CLASS, Choice, Facts, batches, facts_of, links_of, may_matter, mentions, patterns_of
@@ -141,8 +141,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
     return found
 
 
-@dataclass
-class Files:
+class Files(NamedTuple):
     """The files of a program as they are read; one that turns out to be no Python comes to the `unread`."""
 
     paths: Mapping[str, Path]

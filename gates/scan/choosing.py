@@ -4,9 +4,9 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from gates.code.syntax import content
 from gates.scan.pattern import Pattern
@@ -44,8 +44,7 @@ _IMPORT = re.compile(r"[\n:;][ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)
 _FUNCTION = re.compile(r"\n[ \t]*(?:async[ \t]+)?def[ \t]")
 
 
-@dataclass(frozen=True)
-class FileFacts:
+class FileFacts(NamedTuple):
     """What decides whether a file matters: those of some words that it has, what it imports, why it is unreadable."""
 
     words: frozenset[str] = frozenset()
@@ -126,8 +125,7 @@ def batches(files: Collection[str], links: Links) -> Iterator[tuple[list[str], f
             yield sorted(judged.union(*(links[shown] for shown in judged))), judged
 
 
-@dataclass(frozen=True)
-class TreeFacts:
+class TreeFacts(NamedTuple):
     """What a file's tree tells: what it `uses`, by word the names that stand for it (`lends`), or `leads` to it."""
 
     uses: frozenset[str]

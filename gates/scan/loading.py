@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from gates import rules as shipped_rules
 from gates.errors import UsageError
 from gates.model import Model
 from gates.scan.rule import Rule, RuleError, RuleForm, Vocabulary, compiled
@@ -19,7 +18,7 @@ from gates.words import did_you_mean
 M = TypeVar("M", bound=Model)
 SUFFIXES = (".yaml", ".yml")
 EVENTS = "_events"
-SHIPPED = Path(shipped_rules.__path__[0])
+SHIPPED = Path(__file__).parents[1] / "rules"
 NO_KEY = {  # any more, and what replaces it
     "require": "write 'inside: {pattern: module, not_has: ...}', and 'kept' for where it is there",
     "scope": "write 'not (... | turn)' in the order",
@@ -94,9 +93,7 @@ def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
 
 
 def _read(path: Path, shown: str, form: type[M]) -> tuple[M, yaml_source.Document]:
-    document = yaml_source.read(path, shown)
-    if not isinstance(document.value, dict):
-        raise SourceError(shown, document.text, [Problem(1, 1, "expected a mapping with the keys of a code rule")])
+    document = yaml_source.read(path, shown, "a code rule")
     try:
         return form.model_validate(document.value), document
     except ValidationError as error:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Sequence
 
-from gates.scan.pattern import BLOCKS, HOLE, MANY, Hole, Holes, Names, Pattern, is_many, root_of
+from gates.scan.pattern import AROUND, BLOCKS, HOLE, MANY, Hole, Holes, Names, Pattern, is_many, root_of
 from gates.scan.program.known import canonical, is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import chain_of, text_of, walk
@@ -141,17 +141,6 @@ def names_it(dotted: str, node: ast.expr, names: Names) -> bool:
     """Return whether an expression names what a dotted name of a pattern does."""
     found = names.dotted(node)
     return found == canonical(dotted) if found is not None else chain_of(node) == dotted
-
-
-LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-AROUND: dict[str, tuple[type[ast.AST], ...]] = {
-    "loop": LOOPS,
-    "function": (ast.FunctionDef, ast.AsyncFunctionDef),
-    "class": (ast.ClassDef,),
-    "async": (ast.AsyncFunctionDef,),
-    "module": (ast.Module,),
-    "handler": (ast.ExceptHandler,),
-}
 
 
 def find(shape: Shape, module: Module, project: Project) -> Iterator[ast.AST]:

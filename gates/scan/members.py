@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gates.code.meanings import is_hollow
+from gates.code.meanings import decorators_of, is_hollow
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import REGISTERS, Module, tail_of
 from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
@@ -37,7 +37,6 @@ TYPED = frozenset({ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast
 TELLING = frozenset({"setattr", "omegaconf", "hydra"})  # by which any object may have what its class lacks
 OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
-PLAIN = {"object", "abc.ABC", "typing.Generic"}
 FILLS = frozenset({"setdefault", "update"})
 OF_TUPLES = frozenset({"count", "index", "_asdict", "_fields", "_field_defaults", "_make", "_replace"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
@@ -76,10 +75,9 @@ def _near(project: Project, words: set[str]) -> list[Module]:
 
 def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
     """Yield each use of an attribute that the object's class and its bases lack and the file itself never stores."""
-    stored = module.stores
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.nodes(ast.Attribute):
-        if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
+        if type(node.value) not in TYPED or node.attr in module.stores or not isinstance(node.ctx, ast.Load):
             continue
         imported = isinstance(node.value, ast.Name) and node.value.id in module.aliases
         if imported or OF_PYTHON.fullmatch(node.attr):
@@ -104,8 +102,7 @@ def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:
 
 def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
     if isinstance(node, ast.Name) and node.id in {*OF_INSTANCES, scope.self_name}:
-        is_own = node.id == scope.self_name and node.id in OF_INSTANCES
-        info = scope.self_class if is_own else None
+        info = scope.self_class if node.id == scope.self_name and node.id in OF_INSTANCES else None
         return None if info is None or info.twice else info
     named = project.types.of(node, scope)
     info = project.classes.get(named or "")
@@ -171,9 +168,8 @@ def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
 
 
 def _is_abstract(project: Project, info: ClassInfo) -> bool:
-    bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
     told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
-    return "ABC" in bases or any(told)
+    return any(tail_of(base) == "ABC" for each in project.order_of(info) for base in each.node.bases) or any(told)
 
 
 def _asked_for(module: Module, node: ast.Attribute) -> bool:
@@ -187,8 +183,7 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
             kinds = [text_of(h.type) if h.type else "" for h in around.handlers]
             if any(not kind or "AttributeError" in kind or kind in {"Exception", "BaseException"} for kind in kinds):
                 return True
-    functions = (n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
-    function = next(functions, None)
+    function = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
     if function is None:
         return False
     called = (call for call in inner(function, ast.Call) if tail_of(call.func) == "hasattr")
@@ -204,9 +199,8 @@ def _told_apart(function: ast.AST) -> set[str]:
 
 def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
     """Return all that a class and its bases define or set; `None` where that cannot be told."""
-    if info.twice or hops == 0 or info.node.keywords or OPEN & info.methods.keys():
-        return None
-    if any(tail_of(d.func if isinstance(d, ast.Call) else d) != "dataclass" for d in info.node.decorator_list):
+    is_made_otherwise = info.node.keywords or decorators_of(info.node) - {"dataclass"}
+    if info.twice or hops == 0 or is_made_otherwise or OPEN & info.methods.keys():
         return None
     found: set[str] = set()
     for base, written in zip(info.bases, info.node.bases, strict=True):
@@ -219,7 +213,7 @@ def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
         if name == MODULE and (parts := registered(info.node)) is not None:
             found |= {MODULE, *parts}
             continue
-        if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
+        if name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
             continue
         inherited = info.scope.project.classes.get(name)
         more = _members(inherited, hops - 1) if inherited else None

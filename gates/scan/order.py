@@ -5,7 +5,6 @@ Markers in a word: `start` and `end` of its path; `loop` where one is entered, `
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
@@ -195,14 +194,13 @@ class Parser:
         self.names.add(word)
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(NamedTuple):
     """A compiled expression: `names` are its events, `positive` those asked for, `of` whose objects it goes through."""
 
     text: str
     names: frozenset[str]
     positive: tuple[str, ...]
-    _node: Node = field(repr=False, compare=False)
+    node: Node
     of: str = ""
 
     @classmethod
@@ -223,7 +221,7 @@ class Order:
         begun: dict[tuple[Node, int], int] = {}
         openers = _openers(word) if self.can_match(word) else ()  # most words need not be searched
         for at, (event, (opener, around)) in enumerate(zip(word, openers, strict=False)):
-            begun[(self._node, around)] = at
+            begun[(self.node, around)] = at
             after: dict[tuple[Node, int], int] = {}
             for (node, outer), first in begun.items():
                 left = node if first < opener and "loop" not in self.names else _after(node, event)
@@ -237,7 +235,7 @@ class Order:
 
     def can_match(self, events: Iterable[str]) -> bool:
         """Return whether a word of these events and of markers can match at all."""
-        return _can(self._node, frozenset({*events, *MARKERS}))
+        return _can(self.node, frozenset({*events, *MARKERS}))
 
 
 def _openers(word: Sequence[str]) -> list[tuple[int, int]]:

@@ -209,5 +209,4 @@ def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:
 
 def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:
     """Return how many calls two events happen inside of both."""
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return sum(1 for _ in same)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

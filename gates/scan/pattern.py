@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gates.scan.program.nodes import chain_of
 
@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 MANY = "__many__"
 HOLE = "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
+LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+AROUND: dict[str, tuple[type[ast.AST], ...]] = {  # the kinds of surroundings that have a name
+    "loop": LOOPS,
+    "function": (ast.FunctionDef, ast.AsyncFunctionDef),
+    "class": (ast.ClassDef,),
+    "async": (ast.AsyncFunctionDef,),
+    "module": (ast.Module,),
+    "handler": (ast.ExceptHandler,),
+}
 
 
 Names: TypeAlias = "Scope | Place"  # where code stands: in a program, or on a path through it
 
 
-@dataclass(frozen=True)
-class Hole:
+class Hole(NamedTuple):
     """What a metavariable stands for, and where."""
 
     node: ast.AST

@@ -10,13 +10,12 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from gates.model import Location, Model, Severity
 from gates.scan.order import MARKERS, Order, OrderError
-from gates.scan.pattern import Pattern
+from gates.scan.pattern import AROUND, Pattern
+from gates.task.types import Text
 from gates.task.yaml_source import Key
 from gates.words import did_you_mean
 
-Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_./-]*$")]
-AROUND = frozenset({"loop", "function", "class", "async", "module", "handler"})
 
 
 def _listed(value: object) -> tuple[object, ...]:
@@ -218,8 +217,7 @@ class EventKind(NamedTuple):
     code: EventForm
 
 
-@dataclass(frozen=True)
-class OrderRule:
+class OrderRule(NamedTuple):
     """A compiled order, what it says where it is broken, and where that is."""
 
     order: Order
@@ -254,7 +252,8 @@ class Rule:
 
     def is_about(self, possible: frozenset[str]) -> bool:
         """Return whether a file with some events has what the rule needs, and one that its orders ask for."""
-        return self._has_what_it_needs(possible) and bool(possible & self._wanted)
+        wanted = {name for order in (*self.never, *self.always) for name in order.order.positive} - MARKS
+        return self._has_what_it_needs(possible) and not wanted.isdisjoint(possible)
 
     def may_speak(self, possible: frozenset[str]) -> bool:
         """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
@@ -279,10 +278,6 @@ class Rule:
     def names(self) -> frozenset[str]:
         """Return the events of its orders."""
         return frozenset(name for order in (*self.never, *self.always) for name in order.order.names) - MARKS
-
-    @cached_property
-    def _wanted(self) -> frozenset[str]:
-        return frozenset(name for order in (*self.never, *self.always) for name in order.order.positive) - MARKS
 
     @property
     def is_local(self) -> bool:

@@ -12,7 +12,7 @@ from gates.config import Project
 from gates.errors import UsageError
 from gates.task import yaml_source
 from gates.task.task import TASK_ID, Measure, Task, task_model
-from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, problem_of
+from gates.task.yaml_source import Document, Key, Problem, SourceError, problem_of
 from gates.words import did_you_mean, printable
 
 SUFFIXES = (".yaml", ".yml")
@@ -36,9 +36,7 @@ def load(path: Path, root: Path) -> Task:
     shown_as = yaml_source.shown(path, root)
     if printable(shown_as) != shown_as:
         raise UsageError(f"{printable(shown_as)}: its name is not UTF-8, so no report can name it; rename the file")
-    document = yaml_source.read(path, shown_as)
-    if not isinstance(document.value, Table):
-        raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
+    document = yaml_source.read(path, shown_as, "a task")
     digest = hashlib.sha256(document.text.encode()).hexdigest()
     own = {"path": shown_as, "digest": digest, "line": document.value.line}
     reserved = {*own, "spots", "bundles", "only"} & document.value.keys()

@@ -1,11 +1,10 @@
 """A task and its acceptance criteria: what was asked, and how much of it a partial run looks at."""
 
 import re
-import typing
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import Field, create_model, model_validator
 
@@ -193,7 +192,10 @@ class Task(Located, title="gates task"):
     @classmethod
     def part_keys(cls) -> tuple[str, ...]:
         """Return the keys of the lists of parts that a task may hold."""
-        return tuple(name for name, field in cls.model_fields.items() if _part_of(field.annotation))
+        held = {name: get_args(field.annotation)[:1] for name, field in cls.model_fields.items()}
+        return tuple(
+            name for name, kinds in held.items() if any(isinstance(k, type) and issubclass(k, Part) for k in kinds)
+        )
 
     def parts(self, *keys: str) -> tuple[Part, ...]:
         """Return the parts that this task holds under some keys, or all of them."""
@@ -210,12 +212,6 @@ class Task(Located, title="gates task"):
     def shown_by(self, criterion: Criterion) -> tuple[Part, ...]:
         """Return the parts that may stand for a criterion without a test."""
         return tuple(part for part in self.parts() if criterion.id in part.criteria)
-
-
-def _part_of(annotation: object) -> type[Part] | None:
-    """Return the kind of part of which a field holds a list, if it does."""
-    member = next(iter(typing.get_args(annotation)), None)
-    return member if isinstance(member, type) and issubclass(member, Part) else None
 
 
 @cache

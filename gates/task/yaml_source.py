@@ -61,7 +61,7 @@ class Document:
     """A YAML file: its value, and the line and column (from 1) of every key and value in it."""
 
     text: str
-    value: Value = None
+    value: Table = field(default_factory=Table)
     places: dict[Key, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Key, tuple[int, int]] = field(default_factory=dict)
 
@@ -83,8 +83,8 @@ class Document:
         return self.keys.get(key) or self.place(key)
 
 
-def read(path: Path, shown_as: str) -> Document:
-    """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
+def read(path: Path, shown_as: str, of: str) -> Document:
+    """Read a mapping with the keys `of` something; raise `UsageError` with `file:line:col` and what was expected."""
     text = text_of(path, shown_as, MAX_BYTES)
     problems = _refused_events(text, LIBYAML)
     if problems:  # those of PyYAML's own reader say where and what more plainly
@@ -93,9 +93,10 @@ def read(path: Path, shown_as: str) -> Document:
     node = yaml.compose(text, Loader=LIBYAML)
     if node is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
-    document.value = _build(node, (), document, problems)
-    if problems:
-        raise SourceError(shown_as, text, problems)
+    value = _build(node, (), document, problems)
+    if problems or not isinstance(value, Table):
+        raise SourceError(shown_as, text, problems or [Problem(1, 1, f"expected a mapping with the keys of {of}")])
+    document.value = value
     return document
 
 
@@ -138,8 +139,7 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
     depth = documents = 0
     try:
         for event in yaml.parse(text, Loader=loader):
-            mark = event.start_mark
-            here = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            here = _place(event.start_mark)
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
                 problems.append(Problem(*here, "anchors and aliases are not allowed; write the value out"))
             elif tag := getattr(event, "tag", None):
@@ -153,10 +153,8 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
                 problems.append(Problem(*here, f"nested more than {MAX_DEPTH} deep"))
                 return problems
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark or error.context_mark
-        where = (at.line + 1, at.column + 1) if at else (1, 1)
         what = OFF if str(error.problem).startswith("expected <block end>") else error.problem
-        return [Problem(*where, f"not valid YAML: {what}")]
+        return [Problem(*_place(error.problem_mark or error.context_mark), f"not valid YAML: {what}")]
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line = before.count("\n") + 1
@@ -166,7 +164,7 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
 
 
 def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem]) -> Value:
-    document.places[key] = _place(node)
+    document.places[key] = _place(node.start_mark)
     if isinstance(node, yaml.ScalarNode):
         if node.style:
             return str(node.value)
@@ -177,20 +175,22 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
     result.line = node.start_mark.line + 1
     for name_node, value_node in node.value:
         if not isinstance(name_node, yaml.ScalarNode):
-            problems.append(Problem(*_place(name_node), "a key must be plain text"))
+            problems.append(Problem(*_place(name_node.start_mark), "a key must be plain text"))
             continue
         name = str(name_node.value)
         if name in result:
             first = document.keys[(*key, name)][0]
-            problems.append(Problem(*_place(name_node), f"duplicate key {name!r}, first in line {first}; keep one"))
+            problems.append(
+                Problem(*_place(name_node.start_mark), f"duplicate key {name!r}, first in line {first}; keep one")
+            )
             continue
-        document.keys[(*key, name)] = _place(name_node)
+        document.keys[(*key, name)] = _place(name_node.start_mark)
         result[name] = _build(value_node, (*key, name), document, problems)
     return result
 
 
-def _place(node: yaml.Node) -> tuple[int, int]:
-    return node.start_mark.line + 1, node.start_mark.column + 1
+def _place(mark: "yaml.Mark | yaml._yaml.Mark | None") -> tuple[int, int]:
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 def _shown(path: str, problem: Problem, lines: list[str]) -> str:

@@ -155,9 +155,8 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     for rule, (title, *first) in TABLES.items():
         rows = [(one.name, s) for one in tried(task) if one.rule == rule for s, _ in _rows(task, one, evidence)]
         if rows:
-            good = sum(said.outcome is Outcome.PASSED for _, said in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
-            text = f"{good} of {len(rows)} as stated.{missing}"
+            text = f"{sum(said.outcome is Outcome.PASSED for _, said in rows)} of {len(rows)} as stated.{missing}"
             cells = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in rows)
             yield Section(title=title, text=text, columns=(*first, "Input", "Expected", "Actual"), rows=tuple(cells))
 

@@ -241,8 +241,7 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
     if key == "on":
         return Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new
     if key == "in" and isinstance(old, str):
-        wider = new is None or is_under(old, str(new))
-        return Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere"
+        return Part.BAR if new is None or is_under(old, str(new)) else Part.CHANGED, key, old, new or "anywhere"
     if key == "expires":
         return Part.WAIVER if str(new) > str(old) else None, "waiver until", old, new
     if key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
@@ -316,11 +315,10 @@ def _identity(item: Model) -> object:
 
 def _likeness(item: Model) -> object:
     """Return what a part has kept where it was renamed or moved; nothing where such a one is another part."""
-    said = _said(item)
     if isinstance(item, Measure):
         return item.of, item.kind, item.arms
     if _states_result(item):
-        return str(said | {"name": "", "call": ""})
+        return str(_said(item) | {"name": "", "call": ""})
     return item.text if isinstance(item, Criterion) else None
 
 

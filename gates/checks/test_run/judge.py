@@ -1,7 +1,6 @@
 """A test run: can it be believed as a whole, what failed, and what was left out of it?"""
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestOutcome, Te
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Task
-from gates.words import counted
+from gates.words import counted, in_shell
 
 INTERNAL = "INTERNALERROR>"
 SUITE = About(rule="EX001", check="suite", evidence=LOG, expected="exit code 0, all witnesses agree")
@@ -186,7 +185,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     for rule, told, fix in (("EX002", bad, MEND), ("EX011", ends, SETTLE)):
         for test, ended in told:
             own = about.but(rule=rule, subject=test.id, location=test.crash or test.location, severity=Severity.HIGH)
-            own = own.but(actual=test.outcome.value, command=f"python -m pytest {shlex.quote(test.id)}")
+            own = own.but(actual=test.outcome.value, command=in_shell(["python", "-m", "pytest", test.id]))
             yield own.failed(f"{test.id} {ended}", fix)
     if bad or ends:
         return

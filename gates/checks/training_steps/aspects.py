@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -31,7 +31,6 @@ def unseen(why: str, *, needed: bool) -> Said:
     return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
 
 
-@dataclass(frozen=True)
 class Missing(Said):
     """Something that is needed and did not happen."""
 

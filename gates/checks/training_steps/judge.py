@@ -30,8 +30,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     by_itself = run.process is not None and not run.process.timed_out
     crashed = by_itself and run.injected and not run.complete and not run.problem
     if crashed and run.process:
-        what = run.error or run.process.last_words
-        told = f"The training step crashes after an overflow: {what}"
+        told = f"The training step crashes after an overflow: {run.error or run.process.last_words}"
         yield fault("crash", told, run.process.ended, run.crash)
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
@@ -91,8 +90,7 @@ def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Sai
     """Judge whether the learning rate moves with a step that was left out."""
     overflows = step.overflow.overflows if step.overflow else ()
     skipped = next((seen for seen in overflows if not seen.changed), None)
-    moves = len({attempt.lr for attempt in step.plain.attempts}) > 1
-    if skipped is None or not moves:
+    if skipped is None or len({attempt.lr for attempt in step.plain.attempts}) < 2:
         why = "no step was left out" if skipped is None else "the learning rate never changes"
         yield absent(f"{why} in this training step, so nothing is seen of its schedule", needed=False)
     elif skipped.rates_before != skipped.rates_after:

@@ -4,9 +4,8 @@ import ast
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field
 
@@ -14,12 +13,11 @@ from gates.code.units import Units
 from gates.model import Model
 
 
-@dataclass
-class Noting:
+class Noting(NamedTuple):
     """The folder in which processes note what they run, and those that were begun meanwhile."""
 
     folder: Path
-    begun: list[int] = field(default_factory=list)
+    begun: list[int]
 
 
 _noting: list[Noting] = []
@@ -28,7 +26,7 @@ _noting: list[Noting] = []
 @contextmanager
 def noting(folder: Path) -> Iterator[Noting]:
     """Let every process that is started meanwhile note which functions it runs."""
-    _noting.append(Noting(folder))
+    _noting.append(Noting(folder, []))
     try:
         yield _noting[-1]
     finally:

@@ -5,7 +5,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -129,7 +128,7 @@ class Scene:
             return look()
         except Exception as error:  # noqa: BLE001  # see above
             last = traceback.extract_tb(error.__traceback__)[-1]
-            text = f"{what}: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+            text = f"{what}: {type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
             if what not in self._troubles:
                 self._troubles.add(what)
                 self._write({"word": "trouble", "what": text[:500]})

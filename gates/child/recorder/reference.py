@@ -141,9 +141,7 @@ class Reference:
     def _figures(self, optimizer: Optimizer, divisor: float) -> dict[str, Any]:
         calls = [kept for kept in self._calls if kept.gradients]
         expected: dict[int, Tensor] = {}
-        off = 0.0
-        for kept in calls:
-            off = max(off, _again(kept, expected))
+        off = max((_again(kept, expected) for kept in calls), default=0.0)
         pairs = [(param, expected.get(id(param))) for param in held(optimizer)]
         known = [(_used(param).double().flatten(), true.flatten()) for param, true in pairs if true is not None]
         if not known:
@@ -172,9 +170,8 @@ def _told(actual: Tensor, true: Tensor) -> dict[str, float | None]:
     if not (is_finite(actual) and is_finite(true)) or length <= TINY:
         return {"factor": None, "error": None, "error_less_factor": None}
     factor = float(actual @ true / (true @ true))
-    error = float((actual - true).norm() / length)
     rest = float((actual - factor * true).norm() / (abs(factor) * length)) if factor else None
-    return {"factor": factor, "error": error, "error_less_factor": rest}
+    return {"factor": factor, "error": float((actual - true).norm() / length), "error_less_factor": rest}
 
 
 def _again(kept: Kept, expected: dict[int, Tensor]) -> float:

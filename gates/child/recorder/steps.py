@@ -57,8 +57,7 @@ class Steps:
     def _backward(self, tensors: object, *_args: object, **_kwargs: object) -> None:
         scene = self._scene
         scene.here.reached = None
-        roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
-        reached = read_graph(roots)
+        reached = read_graph([leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)])
         facts = {"products": reached.products, "whole": reached.whole, "share": reached.share}
         word, scale = "scaled_backward" if reached.scaler else "backward", scene.scale_of(reached.scaler)
         scene.tell(word, *scene.led_to(reached), scaler=reached.scaler, scale=scale, **facts)

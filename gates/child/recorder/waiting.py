@@ -1,7 +1,6 @@
 """Waits for batches: timed in the iterators of loaders, and seen in other sources by looking at the thread."""
 
 import functools
-import os
 import sys
 import threading
 from collections import Counter, defaultdict
@@ -25,7 +24,7 @@ from ..asking import HERE, Place, Places
 
 DEEPEST = 200
 WIDEST = 256
-TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
+TORCH = (f"{Path(torch.__file__).parent}/", HERE)
 
 
 class Feeding:
@@ -200,10 +199,8 @@ class Sampling:
         while True:
             sleep(EVERY_S)
             watched = self._watched
-            if watched is None:
-                continue
-            frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
-            if frame is not None:
+            frame = sys._current_frames().get(watched[0]) if watched else None  # noqa: SLF001  # of another thread
+            if watched and frame is not None:
                 loads = watched[1].active
                 waits = loads or self._feeding.makes_batches(frame)
                 if waits and (place := self._places.of(frame)):

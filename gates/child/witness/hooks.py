@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,7 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
     _keep_stacks()
     witness.tell(
         "start",
-        time=time.time(),
         pytest=pytest.__version__,
         python=".".join(map(str, sys.version_info[:3])),
         asserts=not sys.flags.optimize,
@@ -131,8 +129,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for item in _whole or session.items:
         plain = watched_function(item, {}) is not None
         _tell_of("planned", item, plain=plain, near=near(item))
-    planned = {item.nodeid for item in _whole or session.items}
-    lost = _collected - planned - _deselected
+    lost = _collected - {item.nodeid for item in _whole or session.items} - _deselected
     witness.note("lost", ids=sorted(lost)[:20], count=len(lost))
 
 

@@ -11,15 +11,15 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field
 
 from gates.check import Earlier
+from gates.child.asking import FOREIGN
 from gates.code.units import Units, lines_of
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -68,8 +68,7 @@ class Traced(Model):
             raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
         if not states:
             raise EvidenceUnavailable("no test run left a record of the lines that it executed")
-        has_workers = bool(states.keys() - {OWN, TAKEN})
-        own = [states[name] for name in sorted(states) if name != OWN or not has_workers]
+        own = [states[name] for name in sorted(states) if name != OWN or states.keys() <= {OWN, TAKEN}]
         return cls(
             reason=next((one.reason for one in own if one.reason), ""),
             ended=all(one.ended for one in own),
@@ -106,7 +105,6 @@ class Traced(Model):
         return (*ended, *sorted({*self.unheard}))
 
 
-INSTALLED = {"site-packages", "dist-packages"}
 COMPILED = (".so", ".pyd", ".dll", ".dylib")
 VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")  # which a build writes, and the commit has not
 
@@ -114,7 +112,7 @@ VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")  # which a build writes, a
 def strays_of(traced: Traced, root: Path) -> tuple[str, ...]:
     """Return the files that the tests imported and that the commit does not have."""
     files = {Path(file): Path(file).relative_to(root) for file in sorted({*traced.modules})}
-    own = [file for file, inside in files.items() if not INSTALLED & {*inside.parts} and file.suffix not in COMPILED]
+    own = [file for file, inside in files.items() if not FOREIGN & {*inside.parts} and file.suffix not in COMPILED]
     return tuple(sorted(printable(files[file].as_posix()) for file in not_committed(own, root)))
 
 
@@ -140,8 +138,7 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
     return path in tree or any(step in tree and not tree[step].link for step in above)
 
 
-@dataclass(frozen=True)
-class Taking:
+class Taking(NamedTuple):
     """The tests that are taken of earlier processes, what these traced, and what changed, then and now."""
 
     tests: Mapping[str, TestRecord]
@@ -181,10 +178,10 @@ def taking(
         free = {name for lines in traced.where.values() for names in lines.values() for name in names} - again
         standing = {name: t for name, t in own.items() if t.passed and not t.reruns and f"{TEST}{name}" in free}
         if standing:
-            holds = replace(holds, tests={**holds.tests, **standing}, traced=(*holds.traced, traced))
+            holds = holds._replace(tests={**holds.tests, **standing}, traced=(*holds.traced, traced))
     if len(holds.tests) == len(known):  # pytest is to run something: that is what the canaries are tried with
         shortest = min(known.values(), key=lambda test: test.duration_s).id
-        holds = replace(holds, tests={name: test for name, test in holds.tests.items() if name != shortest})
+        holds = holds._replace(tests={name: test for name, test in holds.tests.items() if name != shortest})
     return holds if holds.tests else None
 
 

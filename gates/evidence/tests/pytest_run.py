@@ -20,10 +20,8 @@ from gates.evidence.lines.executed_lines import coverage_env
 from gates.evidence.lines.traced import FOLDER, Taking, Traced, not_committed, strays_of, taking
 from gates.evidence.tests import records
 from gates.evidence.tests.marked import Written
-from gates.evidence.tests.records import Told
 from gates.evidence.tests.test_records import BAD, CollectError, LeftOut, Out, TestOutcome, TestRecord, Warned
 from gates.model import Model
-from gates.progress import counting
 from gates.project.files import files_of, is_under
 from gates.task.task import Criterion, Task
 from gates.words import first_of, grouped, printable
@@ -178,7 +176,7 @@ class PytestRun(Evidence):
         told["rewritten"] = str(context.rewritten) if context.rewritten and not in_copy else ""
         question = Question(folder / JOURNAL, told)
         env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
-        progress.so_far = counting(question.journal, len(told["taken"]))
+        progress.so_far = progress.counting(question.journal, len(told["taken"]))
         with question:
             ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
         for made in (plugin, folder / "cache"):
@@ -237,7 +235,7 @@ def _command(task: Task, context: Context, folder: Path) -> list[str]:
     return [*argv, "-o", f"cache_dir={folder / 'cache'}"]
 
 
-def _worker_errors(told: Told) -> Iterator[str]:
+def _worker_errors(told: records.Told) -> Iterator[str]:
     """Yield what ended each worker of pytest-xdist, with its place: the first exception of its traceback."""
     for event in told["worker_down"]:
         lines = str(event.get("error", "")).splitlines()
@@ -264,7 +262,7 @@ def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]
 HIDDEN = (".", "__")  # caches, as of pytest and Python
 
 
-def untracked_data(told: Told, task: Task, context: Context) -> tuple[str, ...]:
+def untracked_data(told: records.Told, task: Task, context: Context) -> tuple[str, ...]:
     """Return the files beside the task's tests that were read, are there after the run, and are not committed."""
     read = {path for event in told["read"] for path in event["paths"]}
     tests = [context.root / path.split("::")[0] for path in task.tests]

@@ -172,11 +172,9 @@ def _ended(ended: ProcessRun, told: Told) -> Iterator[str]:
 def _uncalled(told: Told, tests: Tests) -> Iterator[str]:
     """Name tests that passed though nobody called their function."""
     planned, ran = ({event["id"]: event for event in told[kind]} for kind in ("planned", "ran"))
-    for test in tests:
-        passed = test.outcome is TestOutcome.PASSED
-        if passed and planned[test.id]["plain"] and not ran.get(test.id, {}).get("called"):
-            yield f"{test.id} passed, but its function was never called"
-            return
+    passed = (test.id for test in tests if test.outcome is TestOutcome.PASSED and planned[test.id]["plain"])
+    if uncalled := next((name for name in passed if not ran.get(name, {}).get("called")), None):
+        yield f"{uncalled} passed, but its function was never called"
 
 
 def _rewritten(told: Told) -> Iterator[str]:
@@ -211,13 +209,9 @@ def _against_json(path: Path, ended: ProcessRun, tests: Tests) -> Iterator[str]:
     if code != ended.exit_code:
         yield f"the JSON report says exit code {code}, the process {ended.exit_code}"
     ours = {test.id: _broken(test.outcome.value) for test in tests}
-    rerun = {test.id for test in tests if test.reruns}
-    for test_id in sorted(ours.keys() | theirs.keys()):
-        if theirs.get(test_id) == "rerun" and test_id in rerun:
-            continue
-        if ours.get(test_id) != theirs.get(test_id):
-            yield f"{test_id}: the plugin saw {ours.get(test_id)}, the JSON report {theirs.get(test_id)}"
-            return
+    rerun = {test.id for test in tests if test.reruns and theirs.get(test.id) == "rerun"}
+    for name in sorted(n for n in (ours.keys() | theirs.keys()) - rerun if ours.get(n) != theirs.get(n))[:1]:
+        yield f"{name}: the plugin saw {ours.get(name)}, the JSON report {theirs.get(name)}"
 
 
 def _broken(outcome: str) -> str:

@@ -119,10 +119,8 @@ class Contexts:
     def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
         """Fork by the argument `enabled` of a context."""
         made, where = place.made_by(node)
-        for keyword in made.keywords if made is not None else ():
-            if keyword.arg == "enabled":
-                return list(branch(keyword.value, path, where))
-        return [(path, True)]
+        given = next((each.value for each in (made.keywords if made else ()) if each.arg == "enabled"), None)
+        return [(path, True)] if given is None else [*branch(given, path, where)]
 
     def _manager(self, node: ast.expr, place: Place, path: State) -> Closure | None:
         """Return the generator of the program that a context manager is made of."""

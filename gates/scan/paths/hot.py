@@ -90,21 +90,16 @@ class Hot:
 
     @cached_property
     def _possible(self) -> dict[ast.AST, set[str]]:
-        """Return the events of each function and of what it may run, as far as a walk goes into calls."""
-        own = {f: [f, *self._within[f]] for f in self.functions}
+        """Return the events of each function, of those inside of it, and of what it may run, so far as calls go."""
+        own: dict[ast.AST, list[ast.AST]] = {function: [function] for function in self.functions}
+        for function, module in self.functions.items():
+            for around in module.ancestors(function):
+                if around in own and not isinstance(around, ast.Module):
+                    own[around].append(function)
         runs = {f: [each for part in parts for each in self._runs.get(part, ())] for f, parts in own.items()}
         found = {f: set().union(*(self.kinds.get(part, ()) for part in parts)) for f, parts in own.items()}
         for _ in range(MAX_DEPTH):
             found = {f: kinds.union(*(found.get(each, ()) for each in runs[f])) for f, kinds in found.items()}
-        return found
-
-    @cached_property
-    def _within(self) -> dict[ast.AST, list[ast.AST]]:
-        found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
-        for function, module in self.functions.items():
-            for around in module.ancestors(function):
-                if around in self.functions and not isinstance(around, ast.Module):
-                    found[around].append(function)
         return found
 
     def _begun(self, kind: EventKind) -> list[ast.AST]:

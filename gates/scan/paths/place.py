@@ -38,8 +38,7 @@ class Place:
     def find(self, node: ast.expr) -> Value | None:
         """Return the value that a variable or an attribute was given on this path."""
         if isinstance(node, ast.Name):
-            found = self.names.get(node.id)
-            return found or self.heap.get(f"{self.scope.module.name}.{node.id}")
+            return self.names.get(node.id) or self.heap.get(f"{self.scope.module.name}.{node.id}")
         if isinstance(node, ast.Attribute):
             return self.heap.get(f"{self.key(node.value)}.{node.attr}")
         if isinstance(node, ast.Call):

@@ -77,18 +77,16 @@ class Running(Contexts):
         """Run `a and b`: the second part only where the first lets it."""
         found: Run = []
         decided = isinstance(node.op, ast.Or)
-        for at, part in enumerate(node.values):
-            after = self.run(part, paths, scope)
-            if at == len(node.values) - 1:
-                return [*found, *after]
-            paths = []
+        *parts, last = node.values
+        for part in parts:
+            after, paths = self.run(part, paths, scope), []
             for path, value in after:
                 for side, truth in branch(part, path, self.place(path, scope)):
                     if truth is decided:
                         found.append((side, value))
                     else:
                         paths.append(side)
-        return found
+        return [*found, *self.run(last, paths, scope)]
 
     def _comprehension(self, node: Comprehension, paths: Paths, scope: Scope) -> Run:
         """Run a comprehension as a loop of two turns."""
@@ -161,8 +159,7 @@ class Running(Contexts):
 
     def _happens(self, node: ast.Call, path: State, scope: Scope) -> Run:
         """Run what a call is on one path: an event, or what it runs."""
-        place = self.place(path, scope)
-        happened = self.happening.of_call(node, place, path)
+        happened = self.happening.of_call(node, self.place(path, scope), path)
         inner = self.closure(node.func, path, scope) if happened is not None else None
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):

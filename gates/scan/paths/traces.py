@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from gates.scan.paths.contexts import TooMany, parameters
 from gates.scan.paths.events import Happening
@@ -18,8 +18,7 @@ from gates.scan.program.scope import ClassInfo, Scope
 Speaks = Callable[[frozenset[str]], bool]  # of some events
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
     A function that is `cut` has too many paths, and no `words`: it is not decided, and `told` of where who runs it is
@@ -33,7 +32,7 @@ class Trace:
     words: tuple[tuple[Event, ...], ...]
     cut: bool
     possible: frozenset[str]
-    calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
+    calls: Mapping[Event, tuple[Frame, ...]]
     anywhere: frozenset[str] = frozenset()
     told: bool = True
     handed: bool = False
@@ -44,7 +43,6 @@ class Tracer:
     """The traces of one program for one set of events, each made where a rule first asks for it."""
 
     def __init__(self, project: Project, happening: Happening) -> None:
-        self._project = project
         self._hot = Hot(project, happening)
         self._walker = Walker(project, happening, self._hot)
         self._made: dict[ast.AST, list[Trace]] = {}
@@ -60,7 +58,7 @@ class Tracer:
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(hot.possible(n)))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
-        yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(own, speaks)))
+        yield from (trace._replace(handed=True) for trace in self._walk(self._given_away(own, speaks)))
 
     def _left(self, outer: list[ast.AST], speaks: Speaks) -> Iterator[ast.AST]:
         """Yield what other code may run, but no whole walk came to, where it has such events by itself."""
@@ -86,7 +84,7 @@ class Tracer:
                 known = self._walked if not self._walker.cut else self._begun
                 known |= self._walker.walked
             told = node not in self._again
-            yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
+            yield from (trace if told else trace._replace(told=False) for trace in self._made[node])
 
 
 def _trace(walker: Walker, node: ast.AST, hot: Hot) -> Iterator[Trace]:

@@ -38,8 +38,7 @@ def is_given_away(node: ast.AST, module: Module) -> bool:
     if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     called = {call.func for call in inner(around, ast.Call)}
-    named = (n for n in inner(around, ast.Name) if n.id == node.name and n not in called)
-    return bool(node.decorator_list) or any(True for _ in named)
+    return bool(node.decorator_list) or any(n.id == node.name and n not in called for n in inner(around, ast.Name))
 
 
 def flows(nodes: Iterable[ast.AST]) -> bool:
@@ -150,8 +149,7 @@ class Walker(Running):
             return self.bound(target.value, None, path, scope, at)
         if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
             return path
-        text = text_of(target)
-        value = value or Value(f"{text}@{getattr(at, 'lineno', 0)}{self.tag(path)}")
+        value = value or Value(f"{text_of(target)}@{getattr(at, 'lineno', 0)}{self.tag(path)}")
         if isinstance(target, ast.Name):
             if scope.function is None:
                 return path.stores(f"{scope.module.name}.{target.id}", value)
@@ -255,7 +253,7 @@ class Walker(Running):
         item, rest = items[0], items[1:]
         found: Paths = []
         for path, value in self.run(item.context_expr, paths, scope):
-            within = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
+            within = partial(self._with, node, rest, scope=scope)
             bind = partial(self._given, item.optional_vars, scope, node)
             found += self.context(value, item.context_expr, bind(path, value), scope, within, bind)
         return found

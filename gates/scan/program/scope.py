@@ -57,12 +57,9 @@ class Scope:
 
     def lookup(self, name: str) -> "tuple[Scope, list[Binding]] | None":
         """Return the innermost scope that binds a name, and how."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.bindings:
-                return scope, scope.bindings[name]
-            scope = scope.outer
-        return None
+        if name in self.bindings:
+            return self, self.bindings[name]
+        return self.outer.lookup(name) if self.outer else None
 
     def dotted(self, node: ast.expr) -> str | None:
         """Return the full name of what an expression names; `None` for what is no name of a module's."""
