@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar, cast
+from typing import ClassVar, NamedTuple, Self, TypeVar, cast
 
 from pydantic import Field, JsonValue
 from pydantic_core import PydanticSerializationError
@@ -57,8 +57,7 @@ class Evidence(Model):
         return cls.collect(task, context)
 
 
-@dataclass(frozen=True)
-class Earlier:
+class Earlier(NamedTuple):
     """What a run left, at `at`, of the present state, or one with another text of some Python files only.
 
     `seen` is its lasting evidence, `raw` the folder of its raw files, `sources` the text of the files that its tests
@@ -71,8 +70,8 @@ class Earlier:
     at: str
     sources: Mapping[str, bytes]
     changed: Mapping[str, tuple[Units, Units]]
-    noted: Mapping[str, Noted] = field(default_factory=dict)
-    whole: "Mapping[type[Evidence], Evidence]" = field(default_factory=dict)
+    noted: Mapping[str, Noted] = {}
+    whole: Mapping[type[Evidence], Evidence] = {}
 
     def holds(self, name: str, seen: Model, context: Context) -> bool:
         """Return whether what was seen rests on nothing that changed, and names no line that moved."""
@@ -250,8 +249,7 @@ def _escaped(value: JsonValue) -> JsonValue:
     return printable(value) if isinstance(value, str) else value
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """One conclusion about a part of a task; `subject` tells it from others of the same part."""
 
     outcome: Outcome
@@ -282,7 +280,7 @@ class About:
 
     def says(self, said: Said, **own: object) -> Finding:
         """Return a conclusion as a finding, with some other facts."""
-        return Finding.model_validate({**self._facts, **vars(said), **own})
+        return Finding.model_validate({**self._facts, **said._asdict(), **own})
 
     def passed(self, message: str, **own: object) -> Finding:
         """Say that it was seen to hold."""

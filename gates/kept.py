@@ -35,7 +35,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT, is_left_out
-from gates.project.files import files_of, hidden
+from gates.project.files import files_of
 from gates.project.revision import environment, git
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Report
@@ -45,7 +45,7 @@ STORE, REWRITTEN = Path(".gates", "kept"), Path(".gates", "rewritten")
 # what evidence rests on, the text of what tests can run, a line for each piece of evidence, and what processes noted
 STATE, SOURCES, PIECES, NOTED = "state.json", "sources.json", "pieces.txt", "noted.json"
 SOME = "~"  # before a kind of which only a part is kept
-MOST_RUNS, MOST_FILES = 8, 10_000
+MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
@@ -102,16 +102,6 @@ def _digest(parts: Iterable[str]) -> str:
 def takes(environ: Mapping[str, str]) -> bool:
     """Return whether a run may take evidence: never in continuous integration."""
     return environ.get("CI", "").lower() in {"", "0", "false", "no"}
-
-
-def rewritten(root: Path) -> Path | None:
-    """Return the folder for the code of tests, where it can be had; the oldest files of too many are removed."""
-    with suppress(OSError):
-        folder = hidden(root / REWRITTEN)
-        for old in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_FILES]:
-            old.unlink()
-        return folder
-    return None
 
 
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:

@@ -5,10 +5,11 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -36,8 +37,7 @@ INTERRUPTED = "the run was interrupted"
 MISSING = "missing.json"  # beside the evidence: why there is none of a kind
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """Called as the run goes on: before each kind of evidence of a gate, and when a gate is done or was not run."""
 
     step: Callable[[Gate, int, type[Evidence]], None]

@@ -14,8 +14,8 @@ from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
 from gates.project.files import is_code
 from gates.project.history import TwoStates
-from gates.proving.bench import Bench, benched
-from gates.proving.cases import Asked, Baseline, statements
+from gates.proving.bench import benched
+from gates.proving.cases import Baseline, statements
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.proving.source import Fault, Text, distinct, mutants, spread
@@ -62,7 +62,9 @@ class ChangedLines(Evidence):
         made, left = distinct(spread(task.id, changes), MOST)
         asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in made}
         begun = time.monotonic()
-        tried = [*_tried(asked, seen.shared(benched, task, context), baseline)] if asked else []
+        deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
+        ends = baseline.tried(asked, seen.shared(benched, task, context), deadline) if asked else {}
+        tried = [(name, End(end["end"])) for name, end in ends.items() if not end["idle"]]
         about = {"argv": ("python", "-m", "pytest"), "ended": f"{counted(len(tried), 'mutant')} tried"}
         took_s = round(time.monotonic() - begun, 1)
         command = CommandRecord(purpose="mutants of changed lines", duration_s=took_s, **about)
@@ -86,12 +88,6 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
     except (OSError, SyntaxError, ValueError):
         return
     yield from mutants(file, [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}])
-
-
-def _tried(asked: dict[str, Asked], bench: Bench, baseline: Baseline) -> Iterator[tuple[str, End]]:
-    """Yield how each mutant ended that there was time for."""
-    ends = baseline.tried(asked, bench, time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())))
-    yield from ((name, End(end["end"])) for name, end in ends.items() if not end["idle"])
 
 
 NAMED = 3

@@ -150,7 +150,7 @@ def _judged(
         of_its_sources(root)
         before = None if before and before.taken else before  # what was taken took no time
         with _shown(say, _plan(task, asked, before), before, quiet=request.quiet) as shown:
-            own = replace(context, evidence=folder, rewritten=kept.rewritten(root) if keeps else None)
+            own = replace(context, evidence=folder, rewritten=root / kept.REWRITTEN if keeps else None)
             report = pipeline.run(task, own, asked, shown, evidence)
         report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
         if state and installed and not taken and not interrupted():

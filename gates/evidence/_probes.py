@@ -1,7 +1,7 @@
 """One form for all probes: what is seen of each callable of one kind that a task names, and what is said of it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from gates.check import About, Check, Evidence, EvidenceSet, Said
@@ -169,7 +169,7 @@ class ProbeCheck(Generic[P, S]):
         if said.outcome is not Outcome.UNKNOWN:
             return said
         message = f"{self.doubt}: {said.message}" if self.doubt else said.message
-        return replace(said, message=message, remediation=said.remediation or self.remedy)
+        return said._replace(message=message, remediation=said.remediation or self.remedy)
 
     def _page(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         parts, found = getattr(task, self.evidence.key), evidence.get(self.evidence)

@@ -4,10 +4,9 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.check import Evidence, EvidenceSet
 from gates.child import process
@@ -35,8 +34,7 @@ STEPS = 8  # of an arm: what is called but now and then is called in one of so m
 LONG_S = 60.0
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """A command that stands for a criterion by itself, and what of the task it is, such as `measurement speed`.
 
     It `measures`, or is an entry point. An `arm` is asked for one step, as when it is measured. `answers` are the
@@ -105,7 +103,7 @@ def _took_steps(one: Standing, task: Task, copy: Context, env: dict[str, str], m
     limit_s, took_s = one.timeout_s or copy.timeout_s, 0.0
     start = bench.launch(one.arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh, bench.Bench(Path(fresh)) as running:
-        worker = running.start("arm", replace(start, env={**env, **start.env}))
+        worker = running.start("arm", start._replace(env={**env, **start.env, "PYTHONDONTWRITEBYTECODE": "1"}))
         worker.hello(timeout_s=limit_s)
         if hoisted := (marks / CALLED).exists():
             (marks / CALLED).rename(marks / BEFORE)

@@ -98,7 +98,6 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
     if measurement.arms:
         paths, limit_s = import_roots(task, context), context.timeout_s
         start = partial(launch, python=context.python, paths=paths, threads=measurement.threads, device=device)
-        start = partial(start, stores=True)
         arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
         logs = context.folder(f"workers-{measurement.id}-{device}").evidence
         one = counts_cpu(measurement, measures)
@@ -111,8 +110,9 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
 
 
 def counts_cpu(measurement: Measurement, measures: Sequence[Measure]) -> bool:
-    """Return whether CPU time decides all, of pools of one thread: no second processor makes that less."""
-    return measurement.threads == 1 and all(measure.of in CPU_TIME.values() for measure in measures)
+    """Return whether CPU time decides all, of pools of one thread that can be bound to one processor."""
+    alone = measurement.threads == 1 and hasattr(os, "sched_setaffinity")
+    return alone and all(measure.of in CPU_TIME.values() for measure in measures)
 
 
 def kept(run: MeasurementRun, path: Path) -> MeasurementRun:

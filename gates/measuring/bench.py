@@ -7,9 +7,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -32,13 +31,12 @@ ENDED_S, GONE_S = 30.0, 30.0  # from the end of what an arm says to its own, to 
 Told = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """How the process of an arm is started; `asked` is what our own worker is asked for, where the arm is a call."""
 
     argv: tuple[str, ...]
     cwd: Path
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
     asked: Mapping[str, Any] | None = None
 
     @property
@@ -264,15 +262,12 @@ class Worker:
         return _read(printable(line), form, self.name)
 
 
-def launch(
-    arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "", stores: bool = False
-) -> Launch:
+def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "") -> Launch:
     """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths.
 
-    One that `stores` its bytecode finds, from its second start on, all compiled, whatever was compiled before.
+    It keeps its bytecode: from its second start on it finds all compiled, whatever was compiled before.
     """
-    env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed)}
-    env |= {"PYTHONDONTWRITEBYTECODE": ""} if stores else {}
+    env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed), "PYTHONDONTWRITEBYTECODE": ""}
     filled = arm.model_dump_json(include={"call", "args", "run", "time"}).replace("{device}", device)
     asked = Arm.model_validate_json(filled)
     if asked.call:

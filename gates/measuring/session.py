@@ -108,7 +108,6 @@ class Session:
         self._hellos: dict[str, Hello] = {}
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
         self._gpu: machine.Gpu | None = None
-        self._one_processor = False
         self._source = random.SystemRandom()
         self._running: _Running | None = None
         self._block = max(1, min(FIRST_BLOCKS, self._most) // plan.asked.restarts)
@@ -202,8 +201,7 @@ class Session:
         """Start a process for each arm and a copy of the first, all at once; then warm them up, one after the other."""
         seed = self._source.randrange(1, 2**32)
         arms = {**self._plan.arms, self._copy: self._plan.arms[self._plan.names[0]]}
-        self._one_processor = self._plan.one_processor and hasattr(os, "sched_setaffinity")
-        processor = self._source.choice(sorted(os.sched_getaffinity(0))) if self._one_processor else None
+        processor = self._source.choice(sorted(os.sched_getaffinity(0))) if self._plan.one_processor else None
         workers = self._bench.start_all({name: arm(seed) for name, arm in arms.items()}, processor)
         running = _Running(number, block, workers)
         for name, worker in workers.items():
@@ -281,7 +279,7 @@ class Session:
     def _seen(self, ended: End) -> tuple[Samples, Taken]:
         hello = self._hellos.get(self._plan.names[0])
         settings = {"threads": str(self._asked.threads), "clock": self._asked.clock}
-        settings |= {"processors": "one for all arms of a start"} if self._one_processor else {}
+        settings |= {"processors": "one for all arms of a start"} if self._plan.one_processor else {}
         samples = self._got.samples(self._device, hello.environment if hello else {}, settings)
         told: dict[str, object] = {
             **self._asked.model_dump(include={"threads", "clock", "budget_s", "same_result"}),
@@ -290,7 +288,7 @@ class Session:
             "planned_starts": self._asked.restarts,
             "most": self._most,
             "split": self._split,
-            "one_processor": self._one_processor,
+            "one_processor": self._plan.one_processor,
             "ended": ended,
             "waiting": None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
             "before": self._before,

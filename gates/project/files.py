@@ -117,18 +117,13 @@ def pyproject_of(root: Path) -> dict[str, Any] | None:
     return None
 
 
-def hidden(folder: Path) -> Path:
-    """Return a folder that git does not see, made where it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as ignored:
-        ignored.write("*\n")
-    return folder
-
-
 def append(path: Path, line: str) -> str:
     """Add a line to a file in a folder that git does not see; return why it is not written, where that is so."""
     try:
-        with hidden(path.parent).joinpath(path.name).open("a", encoding="utf-8", newline="\n") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), path.with_name(".gitignore").open("x", encoding="utf-8") as ignored:
+            ignored.write("*\n")
+        with path.open("a", encoding="utf-8", newline="\n") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.write(f"{line}\n")
     except OSError as error:

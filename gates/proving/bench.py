@@ -77,12 +77,8 @@ class Bench:
         (theirs, orders), (heard, answers) = os.pipe(), os.pipe()
         for number in (orders, heard):
             self._process.callback(os.close, number)
-        asked = {
-            "orders": theirs,
-            "answers": answers,
-            "packages": [*packages],
-            "modules": [*modules_of(self._task, self._context)],
-        }
+        modules = [*modules_of(self._task, self._context)]
+        asked = {"orders": theirs, "answers": answers, "packages": [*packages], "modules": modules}
         argv = [self._context.python, "-m", "gates_probe.trying.forking", json.dumps(asked)]
         env, log = {"PYTHONPATH": process.joined_paths(str(self._plugin))}, self._fresh("forking") / "run"
         try:

@@ -7,7 +7,7 @@ import pytest
 from building import GOOD, PATIENCE_S, a_context, a_run, a_task, written
 
 from gates import pipeline
-from gates.check import EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.proving.bench import Bench, benched
@@ -48,8 +48,9 @@ def test_workers_fork_from_what_was_imported_unless_it_has_threads(
 
 def test_what_tries_faults_starts_beside_the_tests_where_some_will_be_tried(tmp_path: Path) -> None:
     root = written(tmp_path, GOOD)
-    for gates, present, expected in (((), {}, 1), (("execution",), {}, 0), ((), {PytestRun: a_run()}, 0)):
-        seen = EvidenceSet(dict[type, PytestRun](present))
+    ran: dict[type[Evidence], Evidence] = {PytestRun: a_run()}
+    for gates, present, expected in (((), {}, 1), (("execution",), {}, 0), ((), ran, 0)):
+        seen = EvidenceSet({**present})
         pipeline._foresee(a_task(), a_context(root), Selection(gates=gates), seen)
         assert len(seen.opened) == expected
         seen.close()

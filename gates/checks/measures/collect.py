@@ -58,9 +58,8 @@ class Sides(NamedTuple):
     def launch(self, side: str, arm: Arm, measurement: Measurement, device: str, seed: int) -> Launch:
         """Return how an arm is started on a side: its code is found first."""
         paths = import_roots(self.task, replace(self.context, root=self.folders[side]))
-        threads, python = measurement.threads, self.context.python
-        made = launch(arm, seed, python=python, paths=paths, threads=threads, device=device, stores=True)
-        return replace(made, env={**made.env, "PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, paths)))})
+        made = launch(arm, seed, python=self.context.python, paths=paths, threads=measurement.threads, device=device)
+        return made._replace(env={**made.env, "PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, paths)))})
 
 
 def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
@@ -69,7 +68,7 @@ def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None
     if any((sides.tree / word).is_file() and not word.endswith(".py") for word in words):
         return
     launched = plan.arms[BASE](1)
-    unstored = replace(launched, env={**launched.env, "PYTHONDONTWRITEBYTECODE": "1"})
+    unstored = launched._replace(env={**launched.env, "PYTHONDONTWRITEBYTECODE": "1"})
     try:
         with _raising(sides), Bench(folder) as bench:
             if plan.talks:

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         fix = "Give it less to do, or more time (timeout_s)."
         yield unknown(f"The training step was {ended}.", ended, remediation=fix)
     elif not run.complete and (why := hidden(run)) and any(one.ends for one in run.absent):
-        yield replace(unseen(why, needed=True), actual=ended)
+        yield unseen(why, needed=True)._replace(actual=ended)
     elif not run.complete:
         left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
         what = f"{ended}: {run.error or left or run.process.last_words}"
@@ -115,7 +114,7 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
         yield unseen(why, needed=bool(needs & {Need.SCALER, Need.AUTOCAST, Need.BF16}))
         return
     if Need.SCALER in needs and not scaled:
-        yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
+        yield absent("no loss was scaled in this training step", needed=True)._replace(subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
         why = "the forward pass ran outside of autocast"
         told = f"The loss is scaled, but nothing was computed in half precision: {why}."

@@ -37,6 +37,8 @@ def keep(folder: Path) -> None:
                 return None, marshal.loads(code)  # noqa: S302  # as Python does with its own
         result = made(path, config)
         with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / ".gitignore").write_text("*\n", encoding="ascii")  # of git
             draft = own.with_suffix(f".{os.getpid()}")
             draft.write_bytes(key + b"\n" + marshal.dumps(result[1]))
             draft.replace(own)

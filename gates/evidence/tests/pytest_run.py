@@ -168,12 +168,12 @@ class PytestRun(Evidence):
         (plugin / "gates_probe").symlink_to(HERE)
         argv = [*_command(task, context, folder), *options]
         paths = (str(plugin), (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH", "")))
-        in_copy, env = env is not None, {**(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        env = {**(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         if lines and not seed:  # another run of the same tests executes the same lines
             argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
         told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
-        told["rewritten"] = str(context.rewritten) if context.rewritten and not in_copy else ""
+        told["rewritten"] = str(context.rewritten or "")
         question = Question(folder / JOURNAL, told)
         env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
         progress.so_far = progress.counting(question.journal, len(told["taken"]))
