@@ -108,9 +108,13 @@ class Bench:
             plan = {**common, **places, "faults": faults[number :: len(roots)]}
             plans[-1].write_text(json.dumps(plan), encoding="utf-8")
         results = [plan.with_name(RESULTS) for plan in plans]
-        progress.so_far = lambda: f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} mutants tried"
+
+        def told() -> list[Told]:
+            return [line for path in results for line in lines_in(path)]
+
+        progress.so_far = lambda: f"{sum('tries' in line for line in told())} of {len(faults)} tried"
         self._order({"packages": run.packages if run else (), "plans": [*map(str, plans)]}, limit_s)
-        return [line for path in results for line in lines_in(path)]
+        return told()
 
     def _order(self, order: Told, limit_s: float) -> None:
         """Have plans worked through; what has not come to its end by then is ended."""

@@ -135,28 +135,11 @@ def _only_tells(node: ast.AST) -> bool:
     return is_docstring(node) or (isinstance(node, ast.Expr) and is_log(node.value))
 
 
-PAIRS = (
-    (ast.Add, ast.Sub),
-    (ast.Mult, ast.Div),
-    (ast.BitAnd, ast.BitOr),
-    (ast.LShift, ast.RShift),
-    (ast.And, ast.Or),
-    (ast.Lt, ast.LtE),
-    (ast.Gt, ast.GtE),
-    (ast.Eq, ast.NotEq),
-    (ast.Is, ast.IsNot),
-    (ast.In, ast.NotIn),
-)
-OTHER: dict[type[ast.AST], type[ast.AST]] = {
-    **dict(PAIRS),
-    **{two: one for one, two in PAIRS},
-    ast.FloorDiv: ast.Div,
-    ast.Mod: ast.Mult,
-    ast.Pow: ast.Mult,
-    ast.USub: ast.UAdd,
-    ast.Break: ast.Continue,
-    ast.Continue: ast.Break,
-}
+# what take each other's place, and what takes the place of something that takes none
+SWAPPED = "Add Sub, Mult Div, BitAnd BitOr, LShift RShift, And Or, Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn"
+PAIRS = [[getattr(ast, name) for name in pair.split()] for pair in f"{SWAPPED}, Break Continue".split(", ")]
+ONE_WAY: dict[type[ast.AST], type[ast.AST]] = {ast.FloorDiv: ast.Div, ast.Mod: ast.Mult, ast.Pow: ast.Mult}
+OTHER = ONE_WAY | {ast.USub: ast.UAdd} | {one: two for pair in PAIRS for one, two in (pair, pair[::-1])}
 
 
 @dataclass(frozen=True)

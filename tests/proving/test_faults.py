@@ -138,7 +138,7 @@ def test_a_loop_that_does_not_end_is_stopped_by_what_it_computed(tmp_path: Path)
 
 def test_wait_that_a_busy_machine_explains_is_tried_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     calm = {"events": [{"event": "ended", "id": "t", "when": "call", "outcome": "passed"}, {"event": "exit"}],
-            "why": "", "code": 0, "busy": 0.0, "seconds": 0.1}  # fmt: skip
+            "tests": ["t"], "why": "", "code": 0, "busy": 0.0, "seconds": 0.1}  # fmt: skip
     stalled = {**calm, "events": [{"event": "started", "id": "t"}], "why": "timeout"}
     monkeypatch.setattr(Worker, "_run", run := Mock(side_effect=[stalled, calm, calm]))
     (worker := Worker.__new__(Worker)).__dict__.update(_controls={}, _forked=False, _start_s=0.0)

@@ -117,7 +117,7 @@ def test_one_criterion_is_proved_alone(rigged: Rigged, monkeypatch: pytest.Monke
     said, (root, *_) = list[str](), rigged
     monkeypatch.setattr("gates.commands.prove.TELL_S", 0.01)
     _, code = perform(a_request(root, only="GOOD"), say=said.append)
-    assert any(line.endswith(" mutants tried") for line in said)
+    assert any(line.endswith(" tried") for line in said)
     assert ([criterion.id for criterion in proof_of(root).criteria], code) == (["GOOD"], 0)
 
 

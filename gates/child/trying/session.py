@@ -36,6 +36,7 @@ class Recorder:
         self._run = told.get("run")
         self._keys = told.get("listen", {})
         self._events = events
+        self._raised = set[str]()
 
     def say(self, event: str, **facts: object) -> None:
         """Write one event, at once: the process may not live to write more."""
@@ -76,10 +77,16 @@ class Recorder:
         if self._run is not None:
             session.items[:] = [item for item in session.items if item.nodeid in self._run]
 
+    def pytest_exception_interact(self, node: pytest.Collector, call: pytest.CallInfo[object]) -> None:
+        """Keep a file of tests that raised while it was read, if that was by what it calls, and not by an import."""
+        read = [str(each.path) for each in call.excinfo.traceback if each.name == "<module>"] if call.excinfo else []
+        self._raised |= {node.nodeid} if read == [str(node.path)] else set()
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            self.say("uncollected", id=report.nodeid, message=_last_line(report))
+            raised = report.nodeid in self._raised
+            self.say("uncollected", id=report.nodeid, message=_last_line(report), raised=raised)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note that a test has begun."""
@@ -147,7 +154,8 @@ def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode((ended if ended[0] else os.waitpid(pid, 0))[1])
-    return {"events": lines_in(events), "why": why, "code": code, "busy": busy, "seconds": time.monotonic() - begun}
+    facts = {"tests": told["tests"], "events": lines_in(events), "why": why, "code": code, "busy": busy}
+    return {**facts, "seconds": time.monotonic() - begun}
 
 
 def _fork(told: Told, log: Path) -> int:

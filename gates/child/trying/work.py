@@ -164,9 +164,11 @@ def _function(fault: Told, test: str) -> tuple[str, str]:
 
 
 def _ends(session: Told) -> tuple[set[str], set[str]]:
-    """Return the tests of a session that failed in any phase, and those that passed and did not."""
+    """Return the tests of a session that failed in any phase, or with their file, and those that passed and did not."""
     ended = [event for event in session["events"] if event["event"] == "ended"]
+    raised = {event["id"] for event in session["events"] if event.get("raised")}
     failed = {event["id"] for event in ended if event["outcome"] == "failed"}
+    failed |= {test for test in session["tests"] if test.partition("::")[0] in raised}
     passed = {event["id"] for event in ended if event["when"] == "call" and event["outcome"] == "passed"}
     return failed, passed - failed
 
@@ -178,7 +180,7 @@ def _judged(session: Told) -> Told:
     facts |= {"busy": session["busy"]}
     started = next((event["id"] for event in reversed(events) if event["event"] == "started"), "")
     ended = [event for event in events if event["event"] == "ended"]
-    failed = next((event for event in ended if event["outcome"] == "failed"), None)
+    failed = next((event for event in events if event.get("raised") or event.get("outcome") == "failed"), None)
     if failed:
         return {**facts, "end": "killed", "by": failed["id"], "message": failed["message"]}
     if session["why"]:
