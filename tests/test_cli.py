@@ -222,8 +222,7 @@ def test_list_shows_tasks_criteria_and_last_verdicts(passing: tuple[Path, Ended]
 
 
 def test_list_names_a_broken_task_and_shows_the_others(tmp_path: Path) -> None:
-    project = a_project(tmp_path, {"tasks/T2.yaml": "id: T2\n"})
-    ended = gates(project, "list")
+    ended = gates(a_project(tmp_path, {"tasks/T2.yaml": "id: T2\n"}), "list")
     assert ended.code == 2
     assert ended.out.startswith("T1  Doubling  [never run]\n")
     assert "error: tasks/T2.yaml:1:1: missing key" in ended.err

@@ -27,8 +27,7 @@ def a_loop(precision: str = "bf16", *, lean: bool = False, fused: bool = True, s
     torch.manual_seed(0)
     model = GPT(GPTConfig(vocab_size=32, context=8, layers=2, heads=2, width=16, lean=lean))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=fused)
-    factor = warmup_cosine(20, warmup=4)
-    schedule = Schedule(optimizer, factor, steps=20, device="cpu") if scheduled else None
+    schedule = Schedule(optimizer, warmup_cosine(20, warmup=4), steps=20, device="cpu") if scheduled else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "AdamW is not fused")
         step = TrainStep(
@@ -39,5 +38,4 @@ def a_loop(precision: str = "bf16", *, lean: bool = False, fused: bool = True, s
             schedule=schedule,
             ema=Ema(model.parameters(), 0.9),
         )
-    batches = [(torch.randint(32, (3, 9)),) for _ in range(2)]
-    return Loop.of(step, *batches)
+    return Loop.of(step, *[(torch.randint(32, (3, 9)),) for _ in range(2)])

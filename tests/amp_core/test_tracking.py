@@ -147,8 +147,7 @@ def test_growth_is_the_scales_doublings_a_step(scales: tuple[float, ...], growth
 
 def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
     sink, clock = MemorySink(), Clock()
-    throughput = Throughput(Peak(1e12, "made up"), flops_per_token=5e8)
-    tracker = Tracker(2, [sink], throughput=throughput, clock=clock)
+    tracker = Tracker(2, [sink], throughput=Throughput(Peak(1e12, "made up"), flops_per_token=5e8), clock=clock)
     clock.now += 50.0  # before the block nothing runs
     with tracker:
         for seconds in (1.0, 3.0, 0.25, 0.25):

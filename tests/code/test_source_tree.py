@@ -259,5 +259,4 @@ def test_code_that_asks_whether_a_test_looks_on_is_told(tmp_path: Path, case: st
 @pytest.mark.parametrize("case", ASKS_NOT)
 def test_code_that_asks_for_something_else_is_not(tmp_path: Path, case: str) -> None:
     assert tree(tmp_path, AROUND + ASKS_NOT[case], {"symbol": "pkg.m:f"}).watchful == ()
-    plugin = f"import pytest\n{AROUND}{ASKS['the modules']}"
-    assert tree(tmp_path, plugin, {"symbol": "pkg.m:f"}).watchful == ()
+    assert tree(tmp_path, f"import pytest\n{AROUND}{ASKS['the modules']}", {"symbol": "pkg.m:f"}).watchful == ()

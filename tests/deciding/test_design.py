@@ -70,8 +70,7 @@ def test_too_few_pairs_are_no_interval(n: int, most: int) -> None:
 
 
 def test_last_start_that_is_hardly_begun_is_left_out_of_the_spread() -> None:
-    design = Design(64, (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4))
-    assert len(design.blocks([1.0] * 13)) == 3
+    assert len(Design(64, (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4)).blocks([1.0] * 13)) == 3
     assert Design(64, (1, 1, 2, 2)).blocks([1.0] * 4) == []
 
 

@@ -19,8 +19,7 @@ CRASHING = "import json\n\n\ndef go():\n    json.loads('{')\n\n\ngo()\n"
 
 def ran(tmp_path: Path, files: dict[str, str | bytes] | None = None, **entry: Any) -> EntryRun:
     root = written(tmp_path / "project", {"pkg/__init__.py": "", **(files or {})})
-    task = a_task(entry_points=[entry])
-    (one,) = EntryPointRuns.collect(task, a_context(root)).runs
+    (one,) = EntryPointRuns.collect(a_task(entry_points=[entry]), a_context(root)).runs
     return one
 
 

@@ -57,8 +57,7 @@ def test_measurement_that_nobody_asks_for_is_not_run(tmp_path: Path) -> None:
 
 
 def one(tmp_path: Path, *run: str, **limits: float) -> MeasurementRun:
-    measurements = [{"id": "bench", "run": [*run], **limits}]
-    (only,) = runs(tmp_path, a_measure(), measurements=measurements)
+    (only,) = runs(tmp_path, a_measure(), measurements=[{"id": "bench", "run": [*run], **limits}])
     return only
 
 

@@ -46,8 +46,7 @@ class Seen:
 
 def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = PATIENCE_S, task: Task = TASK) -> Seen:
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
-    context = a_context(root, timeout_s=timeout_s)
-    run = PytestRun.derive(task, context, EvidenceSet())
+    run = PytestRun.derive(task, a_context(root, timeout_s=timeout_s), EvidenceSet())
     return Seen(run, list(EXECUTION.judge(task, EvidenceSet({PytestRun: run}))))
 
 

@@ -107,5 +107,4 @@ def test_memory_has_one_value_for_each_start_and_no_looks() -> None:
 def test_an_interval_is_as_wide_as_what_was_rounded_away(digits: int, expected: Outcome) -> None:
     levels = {7: 0.0306, 5: 0.0201}
     old, new = ([round(at * (1 + i * k % 16 / 1000), digits) for i in range(16)] for k, at in levels.items())
-    measure = asked(at_least=1.5)
-    assert outcome(measure, a_run_of(some_samples(old=old, new=new))) is expected
+    assert outcome(asked(at_least=1.5), a_run_of(some_samples(old=old, new=new))) is expected

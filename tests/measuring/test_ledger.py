@@ -61,8 +61,7 @@ def test_two_runs_at_once_both_stand_in_it(tmp_path: Path) -> None:
         run.start()
     for run in runs:
         run.join()
-    book = Ledger(tmp_path / "p")
-    attempts, problem = book.read()
+    attempts, problem = Ledger(tmp_path / "p").read()
     assert (sorted(one.key for one in attempts), problem) == (["k1", "k2", "k3", "k4"], "")
 
 

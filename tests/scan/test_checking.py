@@ -51,8 +51,7 @@ def test_file_that_did_not_change_is_parsed_once_for_all(tmp_path: Path, monkeyp
     root = written(
         tmp_path, {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
     )
-    use = "from compat import a\na.GradScaler()\n"
-    written(root, {"use.py": use})
+    written(root, {"use.py": "from compat import a\na.GradScaler()\n"})
     first, again = checked(root), checked(root)
     assert (parsed, again.sites) == (["compat.py", "use.py"], first.sites)
     assert [site.path for site in first.sites["no-cuda-amp"]] == ["use.py"]

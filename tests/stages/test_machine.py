@@ -213,8 +213,7 @@ def test_report_tells_the_noise_of_two_equal_arms_and_what_would_settle_it() -> 
 @pytest.mark.parametrize(("starts", "outcome"), [(1, U), (2, U), (3, P)])
 def test_fewer_starts_than_it_takes_decide_nothing(starts: int, outcome: Outcome) -> None:
     taken = a_taken(restarts=tuple(1 + i * starts // PAIRS for i in range(PAIRS)), planned_starts=6)
-    task = a_timed_task()
-    found = by_check(task, seen(None, taken))["measure:AC1:0"]
+    found = by_check(a_timed_task(), seen(None, taken))["measure:AC1:0"]
     assert found.outcome is outcome
     if outcome is U:
         assert f"were started only {'once' if starts == 1 else '2 times'}" in found.message

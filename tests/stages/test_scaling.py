@@ -40,8 +40,7 @@ def test_constant_part_that_hides_a_square_does_not_pass() -> None:
 
 
 def test_failure_says_what_a_larger_size_costs() -> None:
-    finding = judged(seen(2.0))
-    assert finding.impact == "batch times 8 makes it 64 times as much."
+    assert judged(seen(2.0)).impact == "batch times 8 makes it 64 times as much."
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,6 @@ def test_what_shows_too_little_is_unknown(one: Scaled, expected: str) -> None:
 
 
 def test_section_tells_of_each_size() -> None:
-    task = a_task(scaling=[ASKED])
-    (section,) = CHECK.page(task, evidence(Scaling(how="", seen=(seen(),))))
+    (section,) = CHECK.page(a_task(scaling=[ASKED]), evidence(Scaling(how="", seen=(seen(),))))
     assert section.title == "Complexity"
     assert section.rows[0][1:5] == ("1.00 [1.00, 1.00]", "<= 1.15", "batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s")

@@ -77,8 +77,7 @@ def test_warming_up_ends_when_the_step_time_has_settled(times: list[float], warm
 
 
 def test_every_arm_takes_the_steps_that_the_fastest_needs() -> None:
-    warmups = [Warmup(10, True, 0.004), Warmup(10, True, 0.1)]
-    steps = steps_per_segment(warmups, 0.030)
+    steps = steps_per_segment([Warmup(10, True, 0.004), Warmup(10, True, 0.1)], 0.030)
     assert steps * 0.004 >= 0.030
     assert steps == 9
 

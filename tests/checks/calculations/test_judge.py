@@ -163,8 +163,7 @@ def test_expected_value_that_only_the_project_can_make_is_compared_as_it_was_mad
 
 
 def test_hostile_text_stays_in_one_line() -> None:
-    returned = {"$": "text", "type": "X", "text": "a\n\x1b[31m\u202eb"}
-    finding = only(a_table(), a_call(returned=returned))
+    finding = only(a_table(), a_call(returned={"$": "text", "type": "X", "text": "a\n\x1b[31m\u202eb"}))
     assert finding.outcome is FAILED
     assert not {"\n", "\x1b", "\u202e"} & set(finding.message + finding.actual)
 
@@ -184,8 +183,7 @@ def test_sections_show_every_call() -> None:
 
 
 def test_criterion_passes_by_its_calculation_alone() -> None:
-    criterion = a_criterion(code=[], tests=[])
-    task = calculating(criteria=[criterion], tests=[], entry_points=[], edge_cases=[])
+    task = calculating(criteria=[a_criterion(code=[], tests=[])], tests=[], entry_points=[], edge_cases=[])
     for returned, expected in ((4, Status.UNVERIFIED), (5, Status.FAIL)):
         report = judge_gate(GATE, task, evidence(calculated(a_call(returned=returned))))
         standing = stand(task, task.criteria[0], [report], None)

@@ -161,8 +161,7 @@ def test_path_under_which_no_test_ran_is_unknown() -> None:
      ("tests/test_cor", False), ("tests/test_core.py::test_dou", False), ("test_core.py", False)],
 )  # fmt: skip
 def test_path_binds_whole_names_only(path: str, *, bound: bool) -> None:
-    finding = only(a_task(criteria=[a_criterion(tests=[path])]), "BL002")
-    assert (finding.outcome is P) == bound
+    assert (only(a_task(criteria=[a_criterion(tests=[path])]), "BL002").outcome is P) == bound
 
 
 def test_parameters_of_a_named_test_are_bound() -> None:
@@ -280,8 +279,7 @@ def test_code_that_asks_whether_a_test_looks_on_is_open_unless_something_else_sh
 
 
 def test_mark_that_only_looks_like_a_marker_is_named() -> None:
-    marked = a_run(a_record(near=(("criteria", "T1/AC1"), ("dataset", "squad/v2"))))
-    (found,) = bl(ONE, "BL004", marked)
+    (found,) = bl(ONE, "BL004", a_run(a_record(near=(("criteria", "T1/AC1"), ("dataset", "squad/v2")))))
     said = "pytest.mark.criteria of tests/test_core.py::test_double names 'T1/AC1' and binds no test to anything."
     assert (found.outcome, found.level, found.message) == (F, Level.MUST, said)
 
@@ -291,8 +289,7 @@ def test_markers_of_other_tasks_are_none_of_ours_and_own_ones_must_exist() -> No
     missing = only(ONE, "BL004", a_run(a_record(criteria=("T1/AC12",))))
     said = "tests/test_core.py::test_double is marked for 'T1/AC12', which does not exist; did you mean 'T1/AC1'?"
     assert (missing.outcome, missing.message) == (F, said)
-    asked = narrowed(a_task(), "AC1")
-    assert only(asked, "BL004", a_run(a_record(criteria=("T1/AC2",)))).outcome is P
+    assert only(narrowed(a_task(), "AC1"), "BL004", a_run(a_record(criteria=("T1/AC2",)))).outcome is P
 
 
 @pytest.mark.parametrize("marker", ["AC1", "T1-AC1", "", "T1/", "T1/AC1 ", "T1/AC1/x", "7"])
@@ -310,14 +307,12 @@ def test_unseen_markers_are_unknown() -> None:
     [(Level.MUST, Severity.CRITICAL), (Level.SHOULD, Severity.MEDIUM), (Level.ADVISORY, Severity.LOW)],
 )
 def test_severity_follows_from_the_level(level: Level, severity: Severity) -> None:
-    task = a_task(criteria=[a_criterion(level=level)])
-    finding = only(task, "BL002", a_run(a_record(TestOutcome.FAILED)))
+    finding = only(a_task(criteria=[a_criterion(level=level)]), "BL002", a_run(a_record(TestOutcome.FAILED)))
     assert (finding.level, finding.severity) == (level, severity)
 
 
 def test_measured_criterion_leaves_its_tests_to_the_performance_gate() -> None:
-    task = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])])
-    assert only(task, "BL002").outcome is N
+    assert only(a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])]), "BL002").outcome is N
 
 
 @pytest.mark.parametrize("bound", ["tests", "tests/test_two.py"])
