@@ -28,10 +28,6 @@ def a_table(*rows: dict[str, Any], **changes: Any) -> Task:
     return a_task(calculations=[a_calculation(*rows, **changes)])
 
 
-def an_edge(**changes: Any) -> Task:
-    return a_task(edge_cases=[an_edge_case(**changes)])
-
-
 def test_what_is_as_stated_passes_at_the_function() -> None:
     findings = [*judge(calculating(), evidence(calculated()))]
     assert [(f.rule, f.check, f.outcome) for f in findings] == [
@@ -150,7 +146,7 @@ EDGES: dict[str, tuple[dict[str, Any], CallRun, Outcome]] = {
 @pytest.mark.parametrize("case", EDGES)
 def test_edge_case(case: str) -> None:
     changes, run, outcome = EDGES[case]
-    assert only(an_edge(**changes), run).outcome is outcome
+    assert only(a_task(edge_cases=[an_edge_case(**changes)]), run).outcome is outcome
 
 
 def test_expected_value_that_only_the_project_can_make_is_compared_as_it_was_made() -> None:
