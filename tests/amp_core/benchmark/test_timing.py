@@ -100,8 +100,7 @@ def test_the_cpu_clock_measures_the_work_on_the_wall_and_in_cpu_time() -> None:
             torch.mm(work, work)
 
     idle, busy = clock(lambda: None), clock(multiply)
-    assert idle.cpu_s is not None
-    assert busy.cpu_s is not None
+    assert idle.cpu_s is not None and busy.cpu_s is not None
     assert 0.0 <= idle.cpu_s < busy.cpu_s < 2 * busy.wall_s  # on the wall anything may take long
     assert idle.wall_s > 0.0
 
