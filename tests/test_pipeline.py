@@ -249,5 +249,4 @@ def test_what_a_run_writes_is_named_and_two_runs_of_a_commit_say_the_same(tmp_pa
 def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_out() -> None:
     called = {"call": "pkg.core:double", "table": [{"args": [1], "expected": 2}]}
     task = a_task(calculations=[called], criteria=[a_criterion()], measurements=[], entry_points=[], tests=[])
-    left = [*left_out(task, narrowed(task, "AC1"))]
-    assert any("calculations" in finding.message for finding in left)
+    assert any("calculations" in finding.message for finding in left_out(task, narrowed(task, "AC1")))

@@ -130,8 +130,7 @@ def test_score_of_a_task_adds_up(gates: list[tuple[list[Planned], list[Finding]]
 
 
 def test_check_without_a_finding_earns_nothing() -> None:
-    checks = [Planned(id="a", title="A"), Planned(id="b", title="B")]
-    assert score_gate(checks, [a_finding(check="a")]).lines == (
+    assert score_gate([Planned(id="a", title="A"), Planned(id="b", title="B")], [a_finding(check="a")]).lines == (
         ScoreLine(title="A", check="a", got=50, of=50, note="passed"),
         ScoreLine(title="B", check="b", got=0, of=50, note="unknown"),
     )

@@ -158,10 +158,9 @@ def test_each_group_may_have_its_own_limit_and_each_number_too(name: str) -> Non
 def test_scaling_rescues_gradients_that_float16_would_flush_to_zero() -> None:
     def tiny(scale: float) -> int:
         model = a_model()
-        scaler = LossScaler("cpu", dynamic=True, init_scale=scale)
         grads: list[Tensor] = []
         linear(model, 0).weight.register_hook(lambda grad: grads.append(grad))  # type: ignore[no-untyped-call]
-        a_step("fp16", model=model, scaler=scaler)(a_batch(factor=1e-7))
+        a_step("fp16", model=model, scaler=LossScaler("cpu", dynamic=True, init_scale=scale))(a_batch(factor=1e-7))
         return int((grads[0] == 0).sum())
 
     assert tiny(1.0) > 24

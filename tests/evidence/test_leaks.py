@@ -21,9 +21,8 @@ def look(tmp_path: Path, body: str = "pass", torch: str = "", **changes: Any) ->
     root = written(tmp_path / "project", files | ({"torch.py": torch} if torch else {}))
     task = a_leaking_task(**{"call": "pkg.own:epoch", "args": [], "epochs": 20, **changes})
     leaks = Leaks.collect(task, a_context(root))
-    finding = next(iter(CHECK.judge(task, evidence(leaks))))
     assert not (root.parent / "project-evidence/leaks/plugin").exists()
-    return leaks.seen[0], finding
+    return leaks.seen[0], next(iter(CHECK.judge(task, evidence(leaks))))
 
 
 def marked(name: str, *, after: str) -> str:
@@ -120,8 +119,7 @@ def test_what_cannot_be_called_is_unknown(tmp_path: Path) -> None:
 
 def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     context = a_context(written(tmp_path / "project", {"a.py": ""}))
-    task = a_leaking_task()
-    leaks = Leaks.collect(task, type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
+    leaks = Leaks.collect(a_leaking_task(), type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
     assert "cannot be started" in leaks.seen[0].problem
 
 

@@ -29,9 +29,8 @@ def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepReco
 
 
 def test_sound_step_shows_all_that_it_needs_though_its_call_closes_everything(tmp_path: Path) -> None:
-    needs = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
     body = f"{WITHOUT_COMPILER}; import sound; os.closerange(3, 4096); return sound.recipe()"
-    step, outcomes = record(tmp_path, body, needs=needs)
+    step, outcomes = record(tmp_path, body, needs=["scaler", "autocast", "gradients", "overflow", "logged-scale"])
     assert outcomes.pop("schedule") is Outcome.NOT_APPLICABLE
     assert set(outcomes.values()) == {Outcome.PASSED}
     assert set(outcomes) == {"run", "order", "precision", "gradients", "parameters", "overflow", "logging", "for:AC1"}

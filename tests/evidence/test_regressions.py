@@ -202,8 +202,7 @@ def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp
     assert (first.base, first.commit) == ("main", git(root, "rev-parse", "main"))
     assert first.changed == ("pkg/core.py",)
     assert (outcomes, first.runs[0].earlier) == ((F,), ())
-    wide = judge(a_regressing_task({"at_most": 900}), evidence(first))
-    assert [finding.outcome for finding in wide] == [P]
+    assert [finding.outcome for finding in judge(a_regressing_task({"at_most": 900}), evidence(first))] == [P]
     assert not (tmp_path / "p-evidence/regressions/tree").exists()
     git(root, "checkout", "-q", "main")
     committed(written(root, {"README.md": "More.\n"}))

@@ -67,8 +67,7 @@ def test_what_stands_between_backticks_of_an_advice_is_code() -> None:
 
 @given(hostile)
 def test_text_in_a_line_stays_text(text: str) -> None:
-    tokens = PARSER.parse(f"- **Problem**: x {inline(text)} y")
-    (line,) = [token for token in tokens if token.type == "inline"]
+    (line,) = [token for token in PARSER.parse(f"- **Problem**: x {inline(text)} y") if token.type == "inline"]
     rest = (line.children or [])[4:]
     assert " ".join(shown(rest).split()) == " ".join(f": x {one_line(text)} y".split())
 
@@ -134,8 +133,7 @@ def test_no_raw_angle_bracket_outside_of_code(text: str) -> None:
 def test_nothing_hidden_is_left(text: str) -> None:
     for escaped in (markdown(text), inline(text), code(text), cell(text), visible(text)):
         assert not [c for c in str(escaped) if unicodedata.category(c) in HIDDEN]
-    lines = str(block(text)).split("\n")
-    assert not [c for line in lines for c in line if unicodedata.category(c) in HIDDEN]
+    assert not [c for line in str(block(text)).split("\n") for c in line if unicodedata.category(c) in HIDDEN]
 
 
 @given(st.integers(0, 3000))

@@ -92,8 +92,7 @@ def test_limit_says_how_many_are_allowed() -> None:
      ("torch.nn.utils.clip_grad", True), ("lightning.loops", True)],
 )  # fmt: skip
 def test_what_torch_reads_by_itself_is_not_counted(by: str, *, failed: bool) -> None:
-    got = outcome("host-reads", *[a_step(a_read(by=by))] * 12)
-    assert got is (Outcome.FAILED if failed else Outcome.PASSED)
+    assert outcome("host-reads", *[a_step(a_read(by=by))] * 12) is (Outcome.FAILED if failed else Outcome.PASSED)
 
 
 def test_read_on_the_host_is_none_where_training_is_on_a_device() -> None:

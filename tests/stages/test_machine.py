@@ -113,9 +113,8 @@ def test_response_time_that_is_kept_in_a_crowd_is_kept_alone() -> None:
     quick = some_samples(old=[1.0] * PAIRS, new=[1.5] * PAIRS)
     kept, broken, slow = (a_measure(ratio=None, value="new", at_least=None, **{sign: limit})
                           for sign, limit in (("at_most", 2.0), ("at_most", 1.2), ("below", 1.4)))  # fmt: skip
-    crowded = a_taken(**CROWDED)
     at_least = a_measure(ratio=None, value="new", at_least=1.0)
-    assert outcomes(a_timed_task(kept, broken, slow, at_least), seen(quick, crowded)) == [P, U, U, U]
+    assert outcomes(a_timed_task(kept, broken, slow, at_least), seen(quick, a_taken(**CROWDED))) == [P, U, U, U]
 
 
 def test_memory_does_not_mind_a_crowd() -> None:

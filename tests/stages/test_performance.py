@@ -109,8 +109,7 @@ def test_level_of_a_measure_goes_before_that_of_its_criterion() -> None:
 
 
 def test_task_without_targets_says_so() -> None:
-    task = a_task(criteria=[a_criterion()])
-    assert [(f.rule, f.outcome) for f in GATE.judge(task, evidence())] == [("PF001", N)]
+    assert [(f.rule, f.outcome) for f in GATE.judge(a_task(criteria=[a_criterion()]), evidence())] == [("PF001", N)]
 
 
 def test_each_measure_is_a_check_of_its_own() -> None:

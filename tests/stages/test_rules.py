@@ -25,9 +25,8 @@ def a_ruled_task(*rules: str) -> Task:
 
 
 def judged(tmp_path: Path, files: dict[str, str | bytes], *rules: str) -> list[Finding]:
-    context = a_context(written(tmp_path / "project", {"pkg/__init__.py": "", **files}))
     task = a_ruled_task(*rules)
-    found = SourceTree.collect(task, context)
+    found = SourceTree.collect(task, a_context(written(tmp_path / "project", {"pkg/__init__.py": "", **files})))
     assert SourceTree.model_validate_json(found.model_dump_json()) == found
     return list(_rules.judge(task, evidence(found)))
 

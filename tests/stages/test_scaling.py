@@ -17,8 +17,7 @@ ASKED: dict[str, Any] = {"call": "pkg.a:make", "over": {"batch": SIZES}, "expone
 def seen(k: float = 1.0, spread: float = 0.0, **changes: Any) -> Scaled:
     """Three starts of a step that grows with a power, and of which one is a little slower."""
     starts = tuple(((tuple(size ** (k + spread * i) for size in SIZES)),) for i in range(3))
-    facts = {"sizes": SIZES, "starts": starts}
-    return Scaled.model_validate({**facts, **changes})
+    return Scaled.model_validate({"sizes": SIZES, "starts": starts, **changes})
 
 
 def judged(one: Scaled, **changes: Any) -> Finding:

@@ -49,8 +49,7 @@ def test_criterion_that_a_call_stands_for_lacks_no_test(traced: Callable[..., Re
 
 def test_each_place_that_fits_a_pattern_is_traced(traced: Callable[..., Result]) -> None:
     result = traced({"tasks/T1.yaml": PATTERNS}, "T1", "--format", "json")
-    rows = json.loads(result.stdout)["rows"]
-    found = [[(c["name"], c["location"]["line"]) for c in row["code"]] for row in rows]
+    found = [[(c["name"], c["location"]["line"]) for c in row["code"]] for row in json.loads(result.stdout)["rows"]]
     assert (result.exit_code, found[0]) == (0, [("pattern 2 * $N", 2)])
     assert found[1] == [("pattern $N / 2 in pkg/core.py", 7), *(("pattern return $X", line) for line in (2, 7, 11))]
 

@@ -65,8 +65,7 @@ def test_the_script_for_several_ranks_trains_alone(run: Callable[..., list[str]]
 
 
 def test_a_profiler_sees_the_steps_that_it_asks_for(run: Callable[..., list[str]]) -> None:
-    printed = run("recipes/profiler.md")
-    assert any(re.search(r"ProfilerStep\* .* 3 *$", line) for line in printed)
+    assert any(re.search(r"ProfilerStep\* .* 3 *$", line) for line in run("recipes/profiler.md"))
     assert Path("trace.json").stat().st_size > 1000
 
 

@@ -41,8 +41,7 @@ def with_symbol(**changes: object) -> SourceTree:
 
 def test_good_evidence_passes_every_check() -> None:
     task = a_task()
-    seen = list(GATE.judge(task, all_evidence(task)))
-    assert [(f.check, f.outcome) for f in seen] == [
+    assert [(f.check, f.outcome) for f in GATE.judge(task, all_evidence(task))] == [
         ("code:AC1", P), ("tests:AC1", P), ("code:AC2", P), ("tests:AC2", N), ("markers", P),
         ("emptied:AC1", P), ("emptied:AC2", N), ("changed-lines", P), ("assertions:AC1", P), ("assertions:AC2", N),
         ("called:AC1", P), ("called:AC2", P), ("goalposts", P), ("base-tests", P),
@@ -103,9 +102,8 @@ READ = ("scaled_backward pkg/train.py:7", "clip pkg/train.py:7")
 def test_recorder_decides_where_it_saw_the_lines_that_were_read(
     order: tuple[str, ...], trace: tuple[str, ...], expected: list[Outcome]
 ) -> None:
-    read = replace(site(ok=False), trace=trace)
     run = recorded(a_recorded(events=happened(*order)))
-    assert [f.outcome for f in bl(RULED, "BL001", ruled(read), run)] == expected
+    assert [f.outcome for f in bl(RULED, "BL001", ruled(replace(site(ok=False), trace=trace)), run)] == expected
 
 
 def test_what_is_read_as_kept_and_recorded_as_broken_fails() -> None:
@@ -172,10 +170,8 @@ def test_parameters_of_a_named_test_are_bound() -> None:
 
 def test_marker_binds_a_test_of_another_file() -> None:
     task = a_task(criteria=[a_criterion(tests=[])], entry_points=[])
-    marked = a_record(id="tests/test_far.py::test_x", criteria=("T1/AC1",))
-    assert only(task, "BL002", a_run(marked)).outcome is P
-    other = a_record(id="tests/test_far.py::test_x", criteria=("T2/AC1",))
-    assert only(task, "BL002", a_run(other)).outcome is U
+    assert only(task, "BL002", a_run(a_record(id="tests/test_far.py::test_x", criteria=("T1/AC1",)))).outcome is P
+    assert only(task, "BL002", a_run(a_record(id="tests/test_far.py::test_x", criteria=("T2/AC1",)))).outcome is U
 
 
 def test_deselected_test_that_stands_for_a_criterion_leaves_it_open() -> None:
@@ -198,8 +194,7 @@ def test_fifty_first_failure_still_fails() -> None:
     skipped = [a_record(TestOutcome.SKIPPED, id=f"{name}s") for name in names]
     failed = [a_record(TestOutcome.FAILED, id=name) for name in names]
     for run in (a_run(*skipped, *failed), a_run(*failed)):
-        seen = bl(ONE, "BL002", run)
-        assert [f.outcome for f in seen].count(F) == 51
+        assert [f.outcome for f in bl(ONE, "BL002", run)].count(F) == 51
 
 
 def test_code_alone_never_passes_a_criterion() -> None:
@@ -317,9 +312,8 @@ def test_measured_criterion_leaves_its_tests_to_the_performance_gate() -> None:
 
 @pytest.mark.parametrize("bound", ["tests", "tests/test_two.py"])
 def test_file_that_was_never_collected_leaves_its_criterion_open(bound: str) -> None:
-    task = a_task(criteria=[a_criterion(tests=[bound])])
     file = "tests/test_two.py"
     run = a_run(left_out=(LeftOut(id=file, location=Location(path=file), how=Out.UNCOLLECTED),))
-    (finding, *_) = bl(task, "BL002", run)
+    (finding, *_) = bl(a_task(criteria=[a_criterion(tests=[bound])]), "BL002", run)
     assert (finding.outcome, str(finding.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
     assert "never collected" in finding.message
