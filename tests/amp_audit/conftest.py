@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
 
 import pytest
 import torch
@@ -14,11 +13,9 @@ from amp_core.precision import precision_for
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import TrainStep
 
-MakeLoop: TypeAlias = Callable[..., Loop]
-
 
 @pytest.fixture
-def make_loop() -> MakeLoop:
+def make_loop() -> Callable[..., Loop]:
     """Return what builds a loop over our own step, the same each time."""
     return a_loop
 

@@ -30,12 +30,8 @@ def only(task: Task, rule: str, *pieces: object) -> Finding:
 
 
 def with_symbol(**changes: object) -> SourceTree:
-    facts: dict[str, object] = {
-        "symbol": "pkg.core:double",
-        "wanted": (),
-        "location": Location(path="pkg/core.py", line=1),
-    }
-    trace = SymbolTrace.model_validate({**facts, **changes})
+    facts = {"symbol": "pkg.core:double", "wanted": (), "location": Location(path="pkg/core.py", line=1), **changes}
+    trace = SymbolTrace.model_validate(facts)
     return SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
 
 
