@@ -65,8 +65,7 @@ def handed(seen: Samples = CUDA, path: str = "a.json", task: Task | None = None,
         id="bench", device=seen.device.type, process=None, samples=seen, raw="bundles/0.json", elsewhere=path
     )
     whole = SeenRun(run=run, measures=measures_of(task or a_cuda_task()), changed=())
-    facts: dict[str, Any] = {"path": path, "origin": ORIGIN, "runs": [whole]}
-    return HandedIn.model_validate({**facts, **changes})
+    return HandedIn.model_validate({"path": path, "origin": ORIGIN, "runs": [whole], **changes})
 
 
 def with_bundles(*bundles: HandedIn, here: Sequence[Samples | str] = ("there is no CUDA device",)) -> EvidenceSet:

@@ -25,8 +25,7 @@ def an_edge_case(**changes: Any) -> dict[str, Any]:
 
 def calculating(**changes: Any) -> Task:
     """A task with one of each."""
-    facts = {"calculations": [a_calculation()], "edge_cases": [an_edge_case()]}
-    return a_task(**{**facts, **changes})
+    return a_task(**{"calculations": [a_calculation()], "edge_cases": [an_edge_case()], **changes})
 
 
 def a_call(call_id: str = "calc:0:0", returned: Any = 4, **changes: Any) -> CallRun:

@@ -34,8 +34,7 @@ def a_regressing_task(*limits: dict[str, Any], arm: dict[str, Any] | None = None
     """A task with one arm whose step must not take more than twice as long as at the base."""
     least = {"from": "bench", "ratio": ["now", "base"], "of": "step_time_s", "at_most": 2.0}
     asked = [{**least, "line": 20 + i, **one} for i, one in enumerate(limits or [{}])]
-    arms = {"work": arm or {"call": "bench:make_step"}}
-    bench = {**QUICK, "arms": arms, **changes.pop("bench", {})}
+    bench = {**QUICK, "arms": {"work": arm or {"call": "bench:make_step"}}, **changes.pop("bench", {})}
     criteria = [a_criterion(measures=asked, tests=[], code=[])]
     return a_task(**{"measurements": [bench], "criteria": criteria, "entry_points": [], **changes})
 
@@ -52,8 +51,7 @@ def sides(times: float = 1.0, metric: str = "step_time_s", baseline: list[float]
 def taken(**changes: Any) -> Taken:
     """How a calm machine took them."""
     same = dict.fromkeys(("base", "now"), (1.0,) * 16)
-    facts = {"baseline": "base", "stretch": same, "switches": {}, "most": 16, **changes}
-    return a_taken(**facts)
+    return a_taken(**{"baseline": "base", "stretch": same, "switches": {}, "most": 16, **changes})
 
 
 def compared(

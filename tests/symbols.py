@@ -14,9 +14,8 @@ Files = Mapping[str, str | bytes] | str | bytes  # of a package, or its module `
 def tree(tmp_path: Path, files: Files, *bindings: dict[str, object], where: str = "pkg") -> SourceTree:
     """A package with these files, looked at for what a criterion is bound to."""
     named = {"pkg/m.py": files} if isinstance(files, str | bytes) else files
-    root = written(tmp_path / "project", {f"{where}/__init__.py": "", **named})
     task = a_task(implementation=[where], criteria=[a_criterion(code=list(bindings))])
-    return SourceTree.collect(task, a_context(root))
+    return SourceTree.collect(task, a_context(written(tmp_path / "project", {f"{where}/__init__.py": "", **named})))
 
 
 def traced(tmp_path: Path, files: Files, symbol: str, *uses: str, where: str = "pkg") -> SymbolTrace:

@@ -34,11 +34,10 @@ def a_machine(**changes: Any) -> Machine:
 
 def some_samples(*, old: list[float] = OLD, new: list[float] = NEW, **more: tuple[list[float], list[float]]) -> Samples:
     """Samples of two arms: step times, and what else is given."""
-    columns = {"step_time_s": (old, new), **more}
     metrics = {
         name: {"unit": "B" if name.endswith("bytes") else "s", "direction": "lower", "paired": True,
                "arms": {"old": list(a), "new": list(b)}}
-        for name, (a, b) in columns.items()
+        for name, (a, b) in {"step_time_s": (old, new), **more}.items()
     }  # fmt: skip
     device = {"type": "cpu", "name": "a cpu"}
     return Samples.model_validate({"schema": "gates.samples/1", "device": device, "metrics": metrics})

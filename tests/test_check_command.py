@@ -46,8 +46,7 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
     """Write files, check them, and return what the command said."""
 
     def run(files: dict[str, str | bytes], *words: str) -> Result:
-        root = written(tmp_path / "project", {"pyproject.toml": "[tool.gates]\n", **files})
-        monkeypatch.chdir(root)
+        monkeypatch.chdir(written(tmp_path / "project", {"pyproject.toml": "[tool.gates]\n", **files}))
         return CliRunner().invoke(cli, ["check", *words])
 
     return run
@@ -114,8 +113,7 @@ bad: []
 
 
 def test_function_that_was_not_decided_is_named_and_stops_nothing(checked: Callable[..., Result]) -> None:
-    files = {"gates-rules/long.yaml": LONG, "a.py": f"def f(con, x):\n{FORK}"}
-    found = checked(files, "--rule", "long")
+    found = checked({"gates-rules/long.yaml": LONG, "a.py": f"def f(con, x):\n{FORK}"}, "--rule", "long")
     assert (found.exit_code, "a.py:1: not decided: " in found.stdout) == (0, True)
     assert ", 1 of 1 functions not decided\n" in found.stdout
 

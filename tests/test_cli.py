@@ -165,9 +165,8 @@ def test_bad_task_file_is_2_and_touches_no_report(tmp_path: Path) -> None:
 
 
 def test_task_file_outside_of_the_project_is_no_crash(tmp_path: Path) -> None:
-    project = light(tmp_path / "project")
     outside = written(tmp_path, {"T1.yaml": LIGHT % "double"}) / "T1.yaml"
-    assert gates(project, "run", outside).code in {2, 3}
+    assert gates(light(tmp_path / "project"), "run", outside).code in {2, 3}
 
 
 def test_bad_configuration_is_2(tmp_path: Path) -> None:
@@ -222,8 +221,7 @@ def test_list_shows_tasks_criteria_and_last_verdicts(passing: tuple[Path, Ended]
 
 
 def test_list_names_a_broken_task_and_shows_the_others(tmp_path: Path) -> None:
-    project = a_project(tmp_path, {"tasks/T2.yaml": "id: T2\n"})
-    ended = gates(project, "list")
+    ended = gates(a_project(tmp_path, {"tasks/T2.yaml": "id: T2\n"}), "list")
     assert ended.code == 2
     assert ended.out.startswith("T1  Doubling  [never run]\n")
     assert "error: tasks/T2.yaml:1:1: missing key" in ended.err

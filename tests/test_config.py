@@ -32,8 +32,7 @@ def test_file_is_read(tmp_path: Path) -> None:
 
 
 def test_unknown_key_has_its_place_and_a_suggestion(tmp_path: Path) -> None:
-    text = "[tool.other]\ntimeot_s = 1\n\n[tool.gates]\ntasks = 't'\n  timeot_s = 3\n"
-    assert refused(tmp_path, text) == (
+    assert refused(tmp_path, "[tool.other]\ntimeot_s = 1\n\n[tool.gates]\ntasks = 't'\n  timeot_s = 3\n") == (
         "pyproject.toml:6:3: unknown key 'timeot_s' in [tool.gates]; did you mean 'timeout_s'?"
     )
 
@@ -59,8 +58,7 @@ def test_bad_toml_has_its_place(tmp_path: Path) -> None:
 
 
 def test_several_bad_keys_are_said_at_once(tmp_path: Path) -> None:
-    said = refused(tmp_path, "[tool.gates]\ntimeout_s = 0\ntsaks = 't'\n").splitlines()
-    assert len(said) == 2
+    assert len(refused(tmp_path, "[tool.gates]\ntimeout_s = 0\ntsaks = 't'\n").splitlines()) == 2
 
 
 def test_nearest_file_with_a_table_upwards_is_the_root(tmp_path: Path) -> None:
@@ -73,8 +71,7 @@ def test_nearest_file_with_a_table_upwards_is_the_root(tmp_path: Path) -> None:
 
 
 def limit_used(project: Path, *args: str, **env: str) -> str:
-    ended = gates(project, "run", "T1", *args, env=env)
-    assert ended.code == 3
+    assert gates(project, "run", "T1", *args, env=env).code == 3
     (command,) = (each for each in result(project)["commands"] if each["purpose"] == "entry point")
     return str(command["ended"])
 

@@ -349,9 +349,10 @@ def test_import_contracts_hold() -> None:
     assert re.search(r"Contracts: [4-9]\d* kept, 0 broken", done.stdout)
 
 
-def test_witness_needs_nothing_but_pytest() -> None:
-    sources = [*(ROOT / "gates/child/witness").glob("*.py")]
+@pytest.mark.parametrize(("folder", "more"), [("witness", "_pytest"), ("recorder", "torch")])
+def test_what_runs_with_the_tests_of_a_project_needs_nothing_but_them(folder: str, more: str) -> None:
+    sources = [*(ROOT / "gates/child" / folder).glob("*.py")]
     assert len(sources) > 4
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
-    assert imported <= sys.stdlib_module_names | {"pytest", "_pytest"}
+    assert imported <= sys.stdlib_module_names | {"pytest", more}

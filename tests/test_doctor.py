@@ -46,5 +46,4 @@ def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("says", ["exit 3", "echo garbage", "echo '[]'", "true"])
 def test_an_interpreter_that_is_none_is_said(tmp_path: Path, says: str) -> None:
-    text = "\n".join(perform(a_python(tmp_path, says)))
-    assert "nothing of a project can be run" in text
+    assert "nothing of a project can be run" in "\n".join(perform(a_python(tmp_path, says)))

@@ -64,8 +64,7 @@ def test_criteria_of_an_issue_get_the_code_and_tests_that_share_their_words(tmp_
         "AC2": (["words.store:Store", "words.store:Store.save"], ()),
         "AC3": ([], ()),
     }
-    text = (project / "tasks/T1.yaml").read_text()
-    assert '# code: [{symbol: "package.module:name"}]' in text
+    assert '# code: [{symbol: "package.module:name"}]' in (project / "tasks/T1.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -82,8 +81,7 @@ def test_no_test_is_proposed_for_a_quantity_or_a_device(text: str, quantity: str
 
 
 def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) -> None:
-    project = written(tmp_path / "project", FILES)
-    assert bound(proposed(project)) == {
+    assert bound(proposed(written(tmp_path / "project", FILES))) == {
         "AC1": (["words.coding:encode", "words.coding:decode"], ("tests/test_coding.py",)),
         "AC2": (["words.store:Store", "words.store:Store.save"], ("tests/test_store.py",)),
     }

@@ -229,8 +229,7 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
     files = {**told["files"], **dict.fromkeys(json.loads((folder / kept.SOURCES).read_text()), "another text")}
     (further / kept.STATE).write_text(json.dumps({**told, "at": "later", "files": files}))
     nearest = kept.find(project, state, "", tmp_path / "raw")
-    assert nearest is not None
-    assert nearest.at == told["at"], "of two states the one that differs least"
+    assert nearest and nearest.at == told["at"], "of two states the one that differs least"
     shutil.rmtree(further)
     for damage in ("{", 'No {"a": 1}\n', "PytestRun {}\n", "PytestRun []\n"):
         (folder / kept.PIECES).write_text(damage)

@@ -103,8 +103,7 @@ def test_a_tracker_may_talk_to_the_service_that_it_started(tmp_path: Path, folde
 
 @pytest.mark.parametrize("argv", [("sh", "-c", f"{sys.executable} main.py"), (sys.executable, "-I", "main.py")])
 def test_what_notes_nothing_may_rest_on_anything(tmp_path: Path, argv: tuple[str, ...]) -> None:
-    root = written(tmp_path / "p", {"mod.py": MODULE, "main.py": ""})
-    assert noted(root, *argv).doubt
+    assert noted(written(tmp_path / "p", {"mod.py": MODULE, "main.py": ""}), *argv).doubt
 
 
 @pytest.mark.parametrize("folder", ["own-packages", "linked"])

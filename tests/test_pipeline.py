@@ -96,8 +96,7 @@ HOLLOW: dict[str, tuple[dict[str, Any], Evidence]] = {
 @pytest.mark.parametrize("case", HOLLOW)
 def test_must_criterion_that_nothing_was_seen_to_hold_is_no_pass(case: str) -> None:
     measure, seen = HOLLOW[case]
-    task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", tests=[], measures=[measure])])
-    report = of(task, seen)
+    report = of(a_task(criteria=[a_criterion(), a_criterion(id="AC2", tests=[], measures=[measure])]), seen)
     assert report.criteria[1].status is not Status.PASS
     assert report.verdict.decision is not Decision.PASS
 
@@ -219,8 +218,7 @@ def test_only_never_passes_what_the_whole_run_blocks(tmp_path: Path) -> None:
         .replace("pkg.core.double(1)", "1/0")
     )
     failing = FAILING.replace("test_double", "test_other")
-    project = a_project(tmp_path, {"tasks/T1.yaml": task, "tests/test_other.py": failing})
-    assert only(project).code != 0
+    assert only(a_project(tmp_path, {"tasks/T1.yaml": task, "tests/test_other.py": failing})).code != 0
 
 
 def test_run_that_changes_the_files_it_judges_is_no_pass(tmp_path: Path) -> None:
@@ -251,5 +249,4 @@ def test_what_a_run_writes_is_named_and_two_runs_of_a_commit_say_the_same(tmp_pa
 def test_one_criterion_alone_says_that_calculations_of_the_whole_task_were_left_out() -> None:
     called = {"call": "pkg.core:double", "table": [{"args": [1], "expected": 2}]}
     task = a_task(calculations=[called], criteria=[a_criterion()], measurements=[], entry_points=[], tests=[])
-    left = [*left_out(task, narrowed(task, "AC1"))]
-    assert any("calculations" in finding.message for finding in left)
+    assert any("calculations" in finding.message for finding in left_out(task, narrowed(task, "AC1")))

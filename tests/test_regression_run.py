@@ -24,8 +24,7 @@ measurements:
 
 
 def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
-    page = (ROOT / "docs/regression.md").read_text(encoding="utf-8")
-    example = page.split("```yaml\n")[1].split("```")[0]
+    example = (ROOT / "docs/regression.md").read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
     path = tmp_path / "tasks/T1.yaml"
     written(tmp_path, {"tasks/T1.yaml": f"id: T1\ntitle: x\nimplementation: [pkg]\n{example}"})
     limits = [(m.of, m.at_most) for c in spec.load(path, tmp_path).criteria for m in c.measures if m.against_base]
@@ -74,7 +73,6 @@ def test_a_slowed_change_blocks_with_a_report(tmp_path: Path, monkeypatch: pytes
     assert first.code == 1
     assert "misses the target" in first.out
     assert re.search(r"6 of 7; step/work: [\d.]+ \[.+\] after 8 of at most 8 pairs; ", first.err)
-    page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
-    assert "## Against the Base" in page
+    assert "## Against the Base" in (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert gates(root, "run", "T1", "--base", "no-such").code == 2
     assert git(root, "status", "--porcelain") == ""

@@ -37,8 +37,7 @@ some_checks = st.lists(
 
 @given(some_findings, st.randoms())
 def test_order_of_findings_does_not_matter(findings: list[Finding], random: Random) -> None:
-    shuffled = random.sample(findings, len(findings))
-    assert decide(findings) == decide(shuffled)
+    assert decide(findings) == decide(random.sample(findings, len(findings)))
 
 
 @given(some_findings, bad_finding)
@@ -124,16 +123,14 @@ def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Planned], fi
 
 @given(st.lists(st.tuples(some_checks, some_findings), max_size=4))
 def test_score_of_a_task_adds_up(gates: list[tuple[list[Planned], list[Finding]]]) -> None:
-    scores = [(f"gate {i}", 10 * i + 10, score_gate(*gate)) for i, gate in enumerate(gates)]
-    score = score_task(scores)
+    score = score_task([(f"gate {i}", 10 * i + 10, score_gate(*gate)) for i, gate in enumerate(gates)])
     assert score.total == sum(line.got for line in score.lines)
     assert score.of == sum(line.of for line in score.lines)
     assert score.of in {0, 100}
 
 
 def test_check_without_a_finding_earns_nothing() -> None:
-    checks = [Planned(id="a", title="A"), Planned(id="b", title="B")]
-    assert score_gate(checks, [a_finding(check="a")]).lines == (
+    assert score_gate([Planned(id="a", title="A"), Planned(id="b", title="B")], [a_finding(check="a")]).lines == (
         ScoreLine(title="A", check="a", got=50, of=50, note="passed"),
         ScoreLine(title="B", check="b", got=0, of=50, note="unknown"),
     )

@@ -58,8 +58,7 @@ def rules(report: Report, rule: str) -> list[tuple[Outcome, str]]:
     ],
 )  # fmt: skip
 def test_waiver_works_until_the_day_before_it_expires_and_for_a_year_at_most(days: int, standing: Standing) -> None:
-    waiver = Waiver.model_validate(a_waiver(days))
-    assert waiver.standing(TODAY) is standing
+    assert Waiver.model_validate(a_waiver(days)).standing(TODAY) is standing
     report = of(a_waived_task(a_waiver(days)), SLOW)
     works = standing in {Standing.IN_FORCE, Standing.ENDS_SOON}
     assert report.verdict.decision is (Decision.PASS if works else Decision.BLOCK)
@@ -142,8 +141,7 @@ def test_headline_of_what_is_waived_and_inconclusive() -> None:
 
 def test_task_of_which_every_must_criterion_is_waived_is_no_pass() -> None:
     criteria = [a_criterion(level="should"), a_criterion(id="AC2", tests=[], measures=[a_measure()])]
-    failing = a_waived_task(criteria=criteria, coverage_at_least=0)
-    report = of(failing, SLOW)
+    report = of(a_waived_task(criteria=criteria, coverage_at_least=0), SLOW)
     assert report.verdict.decision is Decision.INCONCLUSIVE
     assert any("Every required criterion is waived" in message for _, message in rules(report, "GT004"))
 
@@ -173,8 +171,7 @@ def test_how_a_waiver_stands_is_plain_in_the_first_lines_and_as_the_first_reason
 
 
 def test_many_waivers_are_counted_on_the_terminal() -> None:
-    task = a_waived_task(*(a_waiver(100 + n, line=30 + n) for n in range(7)))
-    told = text.summary(of(task, SLOW))
+    told = text.summary(of(a_waived_task(*(a_waiver(100 + n, line=30 + n) for n in range(7))), SLOW))
     assert "\nwaiver: 5 more: see business-logic.md\n" in told
     assert told.count("\nwaiver: ") == 4
 
@@ -187,14 +184,12 @@ def test_waiver_that_waives_nothing_is_named_as_unneeded() -> None:
 
 
 def test_coverage_leaves_waived_criteria_out_and_counts_every_status() -> None:
-    report = of(a_waived_task(), SLOW)
-    ((outcome, message),) = rules(report, "BL003")
+    ((outcome, message),) = rules(of(a_waived_task(), SLOW), "BL003")
     assert (outcome, "1 waived and left out (1 PASS, 1 WAIVED)" in message) == (Outcome.PASSED, True)
 
 
 def test_coverage_is_counted_from_the_findings_of_all_gates() -> None:
-    report = of(a_task(), SLOW)
-    ((outcome, message),) = rules(report, "BL003")
+    ((outcome, message),) = rules(of(a_task(), SLOW), "BL003")
     assert (outcome, message.startswith("1 of 2 criteria (50.0%) are verified (1 PASS, 1 FAIL)")) == (F, True)
 
 
@@ -226,8 +221,7 @@ def test_waiver_of_a_criterion_that_there_is_not_is_refused(tmp_path: Path) -> N
 
 def test_waiver_of_a_rule_that_there_is_not_is_refused(tmp_path: Path) -> None:
     waiver = "waivers:\n  - {criterion: AC2, rule: PF901, reason: r, owner: ada, expires: 2026-12-31}\n"
-    project = a_project(tmp_path / "project", {"tasks/T1.yaml": TASK_FILE + waiver})
-    ended = gates(project, "run", "T1")
+    ended = gates(a_project(tmp_path / "project", {"tasks/T1.yaml": TASK_FILE + waiver}), "run", "T1")
     line = TASK_FILE.count("\n") + 2
     assert (ended.code, ended.err.splitlines()[0]) == (
         2, f"error: tasks/T1.yaml:{line}:28: there is no rule 'PF901'; did you mean 'PF001'?",

@@ -3,15 +3,14 @@
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import pytest
+from building import ROOT
 
 from gates.model import RuleText
 from gates.pipeline import rule_texts
 from gates.scan.loading import load_rules
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not {"decisions", "example.md"} & {*page.parts}),

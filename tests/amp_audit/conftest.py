@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
 
 import pytest
 import torch
@@ -14,11 +13,9 @@ from amp_core.precision import precision_for
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import TrainStep
 
-MakeLoop: TypeAlias = Callable[..., Loop]
-
 
 @pytest.fixture
-def make_loop() -> MakeLoop:
+def make_loop() -> Callable[..., Loop]:
     """Return what builds a loop over our own step, the same each time."""
     return a_loop
 
@@ -27,8 +24,7 @@ def a_loop(precision: str = "bf16", *, lean: bool = False, fused: bool = True, s
     torch.manual_seed(0)
     model = GPT(GPTConfig(vocab_size=32, context=8, layers=2, heads=2, width=16, lean=lean))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=fused)
-    factor = warmup_cosine(20, warmup=4)
-    schedule = Schedule(optimizer, factor, steps=20, device="cpu") if scheduled else None
+    schedule = Schedule(optimizer, warmup_cosine(20, warmup=4), steps=20, device="cpu") if scheduled else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "AdamW is not fused")
         step = TrainStep(
@@ -39,5 +35,4 @@ def a_loop(precision: str = "bf16", *, lean: bool = False, fused: bool = True, s
             schedule=schedule,
             ema=Ema(model.parameters(), 0.9),
         )
-    batches = [(torch.randint(32, (3, 9)),) for _ in range(2)]
-    return Loop.of(step, *batches)
+    return Loop.of(step, *[(torch.randint(32, (3, 9)),) for _ in range(2)])

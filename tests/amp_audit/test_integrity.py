@@ -83,14 +83,13 @@ def test_a_wrong_gradient_is_found_out_by_parameter() -> None:
 
 
 def test_a_gradient_that_is_flushed_whole_and_one_that_is_zero_have_a_meaning() -> None:
-    model = nn.Linear(2, 1)
 
     def loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
         weight, bias = module.parameters()
         return (functional.linear(batch[0], weight) * 1e-12).sum() + (bias * 0.0).sum()
 
     fp16 = precision_for("fp16", "cpu")
-    weight, bias = gradient_integrity(model, (torch.ones(3, 2),), loss, fp16, loss_scale=1.0).parameters
+    weight, bias = gradient_integrity(nn.Linear(2, 1), (torch.ones(3, 2),), loss, fp16, loss_scale=1.0).parameters
     assert weight == GradientError("weight", 2, relative_error=1.0, cosine=0.0, flushed=1.0, non_finite=0.0)
     assert bias == GradientError("bias", 1, relative_error=0.0, cosine=1.0, flushed=0.0, non_finite=0.0)
 

@@ -82,8 +82,7 @@ def test_what_the_user_names_is_watched_too() -> None:
 
 
 def test_a_poison_that_reaches_no_gradient_proves_nothing() -> None:
-    loop = by_hand(scaled=True)
-    found = inject_overflow(loop, parameter=nn.Parameter(torch.ones(1)))
+    found = inject_overflow(by_hand(scaled=True), parameter=nn.Parameter(torch.ones(1)))
     assert not found.poisoned
     assert "the poisoned parameter got no gradient, so nothing was tested" in found.problems
 

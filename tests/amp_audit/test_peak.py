@@ -162,8 +162,7 @@ def test_cudas_policy_has_gradients() -> None:
     value = torch.randn(3, 4, dtype=torch.bfloat16, requires_grad=True)
     with cuda_autocast(), torch.autocast("cpu", dtype=torch.bfloat16):
         functional.layer_norm(value, (4,)).square().sum().backward()  # type: ignore[no-untyped-call]
-    assert value.grad is not None
-    assert value.grad.dtype == torch.bfloat16
+    assert value.grad is not None and value.grad.dtype == torch.bfloat16
 
 
 def test_the_lists_are_torchs_own() -> None:

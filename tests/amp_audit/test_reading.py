@@ -41,8 +41,7 @@ READS = [
 
 @pytest.mark.parametrize(("read", "call"), READS)
 def test_each_way_to_read_counts_once(read: Callable[[Tensor], Any], call: str) -> None:
-    found = host_reads(lambda: read(VALUE))
-    assert [(each.call, each.count) for each in found.reads] == [(call, 1)]
+    assert [(each.call, each.count) for each in host_reads(lambda: read(VALUE)).reads] == [(call, 1)]
 
 
 def assign(tensor: Tensor, value: Tensor | float) -> None:

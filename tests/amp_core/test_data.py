@@ -225,8 +225,7 @@ def test_torchs_distributed_sampler_shuffles_anew_every_epoch() -> None:
 
 
 def test_a_list_of_batches_streams_for_ever_and_resumes() -> None:
-    batches = [(torch.tensor([number]),) for number in range(3)]
-    stream = Stream(batches, CPU)
+    stream = Stream([(torch.tensor([number]),) for number in range(3)], CPU)
     assert take(stream, 7) == [[0], [1], [2], [0], [1], [2], [0]]
     assert stream.state_dict() == {"epoch": 2, "batch": 1, "batches": 3, "stream_seed": 0}
     stream.load_state_dict({"epoch": 0, "batch": 2})

@@ -145,8 +145,7 @@ def test_any_number_may_be_a_validation_loss_and_is_saved_as_a_plain_one(value: 
     checkpoints = Checkpoints(tmp_path, every=2, run={"lr": np.float64(0.5)})
     result = run(Plan(2, validate_every=1), validate=lambda: value, checkpoints=checkpoints)
     latest = checkpoints.latest()
-    assert latest is not None
-    assert checkpoints.load(latest, a_step())["validations"]["seen"] == [(1, 0.25), (2, 0.25)]
+    assert latest and checkpoints.load(latest, a_step())["validations"]["seen"] == [(1, 0.25), (2, 0.25)]
     assert [type(loss) for _, loss in result.validations] == [float, float]
 
 

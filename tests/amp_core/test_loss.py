@@ -73,8 +73,7 @@ def test_the_weights_gradient_is_summed_in_float32() -> None:
     """In bfloat16 a sum of 512 equal parts would stop growing at 256 of them."""
     hidden, weight = torch.ones(512, 1, dtype=torch.bfloat16), torch.zeros(2, 1, requires_grad=True)
     chunked(hidden, weight, torch.zeros(512, dtype=torch.int64), chunk=1).backward()  # type: ignore[no-untyped-call]
-    assert weight.grad is not None
-    assert weight.grad.flatten().tolist() == pytest.approx([-0.5, 0.5])
+    assert weight.grad is not None and weight.grad.flatten().tolist() == pytest.approx([-0.5, 0.5])
 
 
 def test_an_overflow_of_float16_reaches_both_gradients() -> None:
@@ -94,8 +93,7 @@ def test_an_overflow_of_the_weights_product_alone_reaches_its_gradient() -> None
 
 
 def test_an_overflow_of_the_logits_shows_in_loss_and_gradients() -> None:
-    found = gradients(chunked, torch.float16, spread=3e4)
-    assert not any(bool(each.isfinite().all()) for each in found)
+    assert not any(bool(each.isfinite().all()) for each in gradients(chunked, torch.float16, spread=3e4))
 
 
 def test_only_kept_targets_count() -> None:
@@ -126,8 +124,7 @@ def test_a_backward_pass_inside_autocast_computes_the_same() -> None:
         loss.backward()  # type: ignore[no-untyped-call]
     expected = gradients(chunked, torch.float32)
     assert torch.equal(torch.stack([loss.detach()]), torch.stack([expected[0]]))
-    assert hidden.grad is not None
-    assert torch.equal(hidden.grad, expected[1])
+    assert hidden.grad is not None and torch.equal(hidden.grad, expected[1])
 
 
 def test_a_frozen_head_gets_no_gradient_and_costs_no_product_for_it() -> None:

@@ -141,8 +141,7 @@ def test_a_tied_head_is_the_token_embedding() -> None:
     for lean in (False, True):
         model = a_gpt(tied=True, lean=lean)
         next_token_loss(model, (some_tokens(),)).backward()  # type: ignore[no-untyped-call]
-        assert model.tokens.weight.grad is not None
-        assert model.tokens.weight.grad.norm() > 0.0
+        assert model.tokens.weight.grad is not None and model.tokens.weight.grad.norm() > 0.0
 
 
 def test_a_wrapped_lean_model_is_run_through_its_wrapper() -> None:

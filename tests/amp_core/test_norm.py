@@ -82,7 +82,6 @@ def test_only_the_16_bit_input_and_float32_statistics_are_saved(dtype: torch.dty
 
 def test_kernels_of_other_devices_get_parameters_of_the_inputs_dtype() -> None:
     parameter, elsewhere = torch.ones(2), torch.ones(2, dtype=torch.bfloat16, device="meta")
-    cast = norm._cast(parameter, elsewhere)
-    assert getattr(cast, "dtype", None) == torch.bfloat16
+    assert getattr(norm._cast(parameter, elsewhere), "dtype", None) == torch.bfloat16
     assert norm._cast(parameter, torch.ones(2, dtype=torch.bfloat16)) is parameter
     assert norm._cast(None, elsewhere) is None

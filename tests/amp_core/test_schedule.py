@@ -63,8 +63,7 @@ def test_what_follows_more_than_steps_or_moves_more_than_rates_is_refused() -> N
 
 def test_a_growing_table_reaches_as_far_as_a_loop_of_one_s_own() -> None:
     _, optimizer = of_two_groups()
-    schedule = Schedule.of(lr_scheduler.StepLR(optimizer, 3000))
-    schedule.advance(torch.tensor(3000))
+    Schedule.of(lr_scheduler.StepLR(optimizer, 3000)).advance(torch.tensor(3000))
     assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.04, 0.01])
 
 

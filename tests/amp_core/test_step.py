@@ -158,10 +158,9 @@ def test_each_group_may_have_its_own_limit_and_each_number_too(name: str) -> Non
 def test_scaling_rescues_gradients_that_float16_would_flush_to_zero() -> None:
     def tiny(scale: float) -> int:
         model = a_model()
-        scaler = LossScaler("cpu", dynamic=True, init_scale=scale)
         grads: list[Tensor] = []
         linear(model, 0).weight.register_hook(lambda grad: grads.append(grad))  # type: ignore[no-untyped-call]
-        a_step("fp16", model=model, scaler=scaler)(a_batch(factor=1e-7))
+        a_step("fp16", model=model, scaler=LossScaler("cpu", dynamic=True, init_scale=scale))(a_batch(factor=1e-7))
         return int((grads[0] == 0).sum())
 
     assert tiny(1.0) > 24
@@ -401,9 +400,7 @@ def test_a_restored_step_goes_on_bit_for_bit(name: str, at: int, tmp_path: Path)
         resumed.load_state_dict(state)
         run(resumed, at, 12)
     assert same(copies(through.model), copies(resumed.model))
-    assert through.ema is not None
-    assert resumed.ema is not None
-    assert same(through.ema.averages, resumed.ema.averages)
+    assert through.ema and resumed.ema and same(through.ema.averages, resumed.ema.averages)
     assert through.lr.item() == resumed.lr.item()
     assert through.scaler.state_dict() == resumed.scaler.state_dict()
     assert {average.dtype for average in resumed.ema.averages} == {torch.float32}
@@ -527,8 +524,7 @@ def test_averages_that_a_checkpoint_lacks_begin_at_its_parameters() -> None:
     step = a_step("fp32", model=model, ema=Ema(model.parameters(), 0.5))
     with pytest.warns(UserWarning, match="the checkpoint has no averages: they begin at its parameters"):
         step.load_state_dict(a_step("fp32").state_dict())
-    assert step.ema is not None
-    assert same(step.ema.averages, copies(model))
+    assert step.ema and same(step.ema.averages, copies(model))
     with pytest.warns(UserWarning, match="they are left out"):
         a_step("fp32").load_state_dict(step.state_dict())
 

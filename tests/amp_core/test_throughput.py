@@ -59,8 +59,7 @@ def test_counting_takes_no_memory_and_leaves_buffers_and_ties_alone() -> None:
             return functional.linear(self.embed(tokens) * self.get_buffer("scale"), self.embed.weight)
 
     model = Tied()
-    counted = count_training_flops(model, squared, (torch.zeros(2, dtype=torch.int64),))
-    assert counted == 3 * 2 * 2 * 2**34
+    assert count_training_flops(model, squared, (torch.zeros(2, dtype=torch.int64),)) == 3 * 2 * 2 * 2**34
     assert model.scale.device.type == "cpu"
 
 

@@ -114,13 +114,12 @@ def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
 def test_nothing_is_read_by_the_host_between_two_flushes(name: str) -> None:
     model, batch = nn.Linear(4, 1), (torch.ones(3, 4),)
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 
     def loss_fn(module: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor | float]]:
         loss: Tensor = module(batch[0]).float().mean()
         return loss, {"double": 2 * loss, "rows": len(batch[0])}
 
-    step = TrainStep(model, optimizer, precision_for(name, "cpu"), loss_fn)
+    step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), precision_for(name, "cpu"), loss_fn)
     with Tracker(4, [MemorySink()]) as tracker:
         for _ in range(4):
             tracker.add(step(batch), samples=3)
@@ -147,8 +146,7 @@ def test_growth_is_the_scales_doublings_a_step(scales: tuple[float, ...], growth
 
 def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
     sink, clock = MemorySink(), Clock()
-    throughput = Throughput(Peak(1e12, "made up"), flops_per_token=5e8)
-    tracker = Tracker(2, [sink], throughput=throughput, clock=clock)
+    tracker = Tracker(2, [sink], throughput=Throughput(Peak(1e12, "made up"), flops_per_token=5e8), clock=clock)
     clock.now += 50.0  # before the block nothing runs
     with tracker:
         for seconds in (1.0, 3.0, 0.25, 0.25):

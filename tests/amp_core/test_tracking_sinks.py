@@ -129,8 +129,7 @@ def test_a_full_disk_is_reported_once_leaves_whole_lines_and_training_goes_on(tm
     (message,) = [str(warning.message) for warning in caught]
     assert message.startswith(f"the JSON lines file {str(path)!r} could not log (OSError: ")
     assert len(memory.records) == 20
-    kept = path.read_text(encoding="utf-8")
-    assert kept.endswith("}\n")
+    assert path.read_text(encoding="utf-8").endswith("}\n")
     assert 0 < len(rows_of(path)) < 20
 
 

@@ -18,8 +18,7 @@ def test_exit_code_says_how_the_report_stands(page: str, code: int, tmp_path: Pa
 def test_what_is_wrong_comes_first_and_what_was_not_understood_is_listed(tmp_path: Path) -> None:
     project = a_reported_project(tmp_path / "p")
     written(tmp_path, {"r.md": REPORT.replace("(75%)", "(85%)")})
-    ended = gates(project, "audit", str(tmp_path / "r.md"), "--out", "page.md")
-    lines = ended.out.splitlines()
+    lines = gates(project, "audit", str(tmp_path / "r.md"), "--out", "page.md").out.splitlines()
     assert "1 contradicted" in lines[0]
     assert "numbers were computed again or found; not understood: lines 3, 4, 8," in lines[0]
     assert lines[2].endswith("r.md:56  Requirements verified: 6/8 (85%)")

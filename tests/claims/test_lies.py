@@ -47,8 +47,7 @@ def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
     assert [one for one in found if one.standing is Standing.CONTRADICTED] == []
     assert sum(one.standing is Standing.CONFIRMED for one in found) == len(found)
     text = REPORT.splitlines()
-    left = {text[line - 1] for line in not_understood(REPORT, project, seen())}
-    assert left == {
+    assert {text[line - 1] for line in not_understood(REPORT, project, seen())} == {
         "**Stage**: 2 (Execution Verification)",
         "**Duration**: 1.1s (test execution)",
         "**Score**: 70/100",

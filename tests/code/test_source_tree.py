@@ -35,15 +35,13 @@ def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> N
         "pkg/n.py": "from pkg.m import A\n",
     }
     found = traced(tmp_path, files, "pkg:A")
-    assert found.location is not None
-    assert found.location.path == "pkg/m.py"
+    assert found.location and found.location.path == "pkg/m.py"
 
 
 def test_reexports_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
     files: Files = {"pkg/a.py": "from .b import X\n", "pkg/b.py": "from .a import X\n"}
     found = traced(tmp_path, files, "pkg.a:X")
-    assert found.location is None
-    assert found.problem
+    assert (found.location, bool(found.problem)) == (None, True)
 
 
 @pytest.mark.parametrize("names", ["from .m import A", "from pkg.m import A"])
@@ -259,5 +257,4 @@ def test_code_that_asks_whether_a_test_looks_on_is_told(tmp_path: Path, case: st
 @pytest.mark.parametrize("case", ASKS_NOT)
 def test_code_that_asks_for_something_else_is_not(tmp_path: Path, case: str) -> None:
     assert tree(tmp_path, AROUND + ASKS_NOT[case], {"symbol": "pkg.m:f"}).watchful == ()
-    plugin = f"import pytest\n{AROUND}{ASKS['the modules']}"
-    assert tree(tmp_path, plugin, {"symbol": "pkg.m:f"}).watchful == ()
+    assert tree(tmp_path, f"import pytest\n{AROUND}{ASKS['the modules']}", {"symbol": "pkg.m:f"}).watchful == ()

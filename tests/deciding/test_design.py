@@ -70,16 +70,14 @@ def test_too_few_pairs_are_no_interval(n: int, most: int) -> None:
 
 
 def test_last_start_that_is_hardly_begun_is_left_out_of_the_spread() -> None:
-    design = Design(64, (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4))
-    assert len(design.blocks([1.0] * 13)) == 3
+    assert len(Design(64, (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4)).blocks([1.0] * 13)) == 3
     assert Design(64, (1, 1, 2, 2)).blocks([1.0] * 4) == []
 
 
 def test_many_short_starts_are_put_together_and_few_are_not() -> None:
     many = Design(64, (*(i // 4 for i in range(24)), *(6 + i // 8 for i in range(40))))
     assert [len(block) for block in many.blocks([1.0] * 64)] == [8] * 8
-    few = Design(64, restarts(24))
-    assert [len(block) for block in few.blocks([1.0] * 24)] == [4] * 6
+    assert [len(block) for block in Design(64, restarts(24)).blocks([1.0] * 24)] == [4] * 6
 
 
 def test_all_looks_at_restarts_together_keep_the_error() -> None:

@@ -47,8 +47,7 @@ TOOL = {"tool/__init__.py", "tool/__main__.py", "tool/work.py"}
 def bound(folder: Path, measurement: dict[str, Any], files: dict[str, str] | None = None, **changes: Any) -> set[str]:
     root = written(folder / "project", {**FILES, **(files or {})})
     task = a_task(measurements=[{"id": "bench", **measurement}], **changes)
-    paths = bound_files(task, task.measurements[0], a_context(root))
-    return {path.relative_to(root).as_posix() for path in paths}
+    return {path.relative_to(root).as_posix() for path in bound_files(task, task.measurements[0], a_context(root))}
 
 
 COMMANDS: dict[str, tuple[dict[str, Any], set[str]]] = {

@@ -137,8 +137,7 @@ def test_altered_bundle_and_one_of_another_task_are_refused(context: Context) ->
 
 def test_bundle_that_nobody_signed_is_refused_where_signatures_are_asked_for(context: Context) -> None:
     put(fitting(context), context.root / "a.json")
-    asking = replace(context, signers=("ada ssh-ed25519 AAAA",))
-    (one,) = looked_at(asking)
+    (one,) = looked_at(replace(context, signers=("ada ssh-ed25519 AAAA",)))
     assert one.runs == ()
     assert one.why.startswith("it is not signed")
 

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_context, a_project, a_task, collected, written
+from building import a_context, a_project, a_task, collected, evidence, written
 
-from gates.check import EvidenceSet
 from gates.checks import entry_points as _entries
 from gates.checks.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.child.probing import advice_on, crash_of
@@ -19,29 +18,24 @@ CRASHING = "import json\n\n\ndef go():\n    json.loads('{')\n\n\ngo()\n"
 
 def ran(tmp_path: Path, files: dict[str, str | bytes] | None = None, **entry: Any) -> EntryRun:
     root = written(tmp_path / "project", {"pkg/__init__.py": "", **(files or {})})
-    task = a_task(entry_points=[entry])
-    (one,) = EntryPointRuns.collect(task, a_context(root)).runs
+    (one,) = EntryPointRuns.collect(a_task(entry_points=[entry]), a_context(root)).runs
     return one
 
 
 def test_good_entry_point_ends_with_0(tmp_path: Path) -> None:
     one = ran(tmp_path, run=["python", "-c", "open(r'{out}', 'w').write('x')"])
-    assert one.process is not None
-    assert (one.process.exit_code, one.crash, one.problem) == (0, None, "")
+    assert (one.process and one.process.exit_code, one.crash, one.problem) == (0, None, "")
     assert (tmp_path / "project-evidence/entry_points/0.out").read_text(encoding="utf-8") == "x"
 
 
 def test_crash_is_located_at_the_innermost_line_of_the_project(tmp_path: Path) -> None:
     one = ran(tmp_path, {"pkg/go.py": CRASHING}, run=["python", "-m", "pkg.go"])
-    assert one.process is not None
-    assert one.process.exit_code == 1
-    assert str(one.crash) == "pkg/go.py:5"
+    assert (one.process and one.process.exit_code, str(one.crash)) == (1, "pkg/go.py:5")
 
 
 def test_entry_point_that_hangs_is_stopped_at_its_own_limit(tmp_path: Path) -> None:
     one = ran(tmp_path, run=["python", "-c", "import time; time.sleep(60)"], timeout_s=0.5)
-    assert one.process is not None
-    assert one.process.ended == "stopped at the time limit of 0.5 s"
+    assert one.process and one.process.ended == "stopped at the time limit of 0.5 s"
 
 
 def test_command_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
@@ -120,8 +114,7 @@ RETURNED: dict[str, tuple[tuple[object, ...], str]] = {
 def test_call_tells_what_it_returned(call: str, tmp_path: Path) -> None:
     args, returned = RETURNED[call]
     one = called(tmp_path, call, *args)
-    assert one.process is not None
-    assert (one.process.exit_code, one.returned, one.error) == (0, returned, "")
+    assert (one.process and one.process.exit_code, one.returned, one.error) == (0, returned, "")
 
 
 RETURNING = """\
@@ -167,8 +160,7 @@ def test_what_a_command_returns_is_its_exit_code(tmp_path: Path, case: str) -> N
     call, value, code = HANDED[case]
     args = (value, 0) if call.endswith("add") else (value,)
     one = called(tmp_path, call, *args, files={"pkg/cli.py": RETURNING, "pyproject.toml": SCRIPTS})
-    assert one.process is not None
-    assert one.process.exit_code == code
+    assert one.process and one.process.exit_code == code
 
 
 def test_commands_are_read_as_pyproject_writes_them(tmp_path: Path) -> None:
@@ -185,8 +177,7 @@ def test_call_that_raises_names_its_error_function_and_line(tmp_path: Path) -> N
     one = called(tmp_path, "pkg.core:add", 1, "x")
     assert one.error == "TypeError: unsupported operand type(s) for +: 'int' and 'str'"
     assert (str(one.crash), one.function) == ("pkg/core.py:5", "add")
-    assert one.process is not None
-    assert "calculating" not in one.process.stderr.tail
+    assert one.process and "calculating" not in one.process.stderr.tail
 
 
 def test_generator_runs_to_its_end(tmp_path: Path) -> None:
@@ -229,8 +220,7 @@ def test_error_of_a_traceback(case: str, tmp_path: Path) -> None:
     text, *said = ERRORS[case]
     (tmp_path / "project").mkdir()
     crash = crash_of(FRAME.format("m", 3) + "    x()\n" + text, a_context(tmp_path / "project"))
-    assert crash is not None
-    assert (crash.error, crash.function) == (": ".join(filter(None, said)), "f")
+    assert crash and (crash.error, crash.function) == (": ".join(filter(None, said)), "f")
 
 
 @pytest.mark.parametrize("name", ["<frozen runpy>", "<string>", "<frozen importlib._bootstrap>"])
@@ -240,8 +230,7 @@ def test_code_that_lies_in_no_file_is_no_place(name: str, tmp_path: Path) -> Non
     crash = crash_of(f"Traceback (most recent call last):\n{told}", context)
     assert (crash and crash.location, crash and crash.error) == (None, "ValueError: x")
     crash = crash_of(FRAME.format("m", 3) + "    x()\n" + told, context)
-    assert crash is not None
-    assert str(crash.location) == "pkg/m.py:3"
+    assert crash and str(crash.location) == "pkg/m.py:3"
 
 
 TRAINING = """\
@@ -264,8 +253,7 @@ def test_key_that_a_callee_no_longer_returns_is_found_behind_a_green_suite(tmp_p
     task = a_task(entry_points=[entry])
     seen = collected(task, a_context(root), PytestRun, EntryPointRuns, ExecutedLines)
     run = seen.get(PytestRun)
-    assert run is not None
-    assert run.process.exit_code == 0
+    assert run and run.process.exit_code == 0
     (finding,) = _entries.judge(task, seen)
     assert (finding.outcome, finding.severity) == (Outcome.FAILED, Severity.CRITICAL)
     assert str(finding.location) == "pkg/training.py:7"
@@ -273,7 +261,7 @@ def test_key_that_a_callee_no_longer_returns_is_found_behind_a_green_suite(tmp_p
     assert "`run_training` (pkg/training.py:5-8) was executed by no test." in finding.impact
 
 
-NO_RESULTS = {
+RESULTS = {
     "an error": ("return {'error': 'CUDA not available', 'speedup': None}", "it returned error: CUDA not available"),
     "a skip": ("return {'skipped': True}", "it returned skipped: True"),
     "nothing": ("return {'speedup': None}", "it returned None for speedup"),
@@ -281,38 +269,26 @@ NO_RESULTS = {
     "a count of failures": ("print('3 FAILED, 2 passed')", "its output says '3 FAILED, 2 passed'"),
     "JSON": ('print(\'{"error": "CUDA not available", "n": null}\')', "it returned error: CUDA not available"),
     "a headline": ("print('FAILED (2 of 3)')", "its output says 'FAILED (2 of 3)'"),
+    "a measured error": ("return {'error': 0.01}", ""),
+    "no error": ("return {'error': None, 'speedup': 1.5}", ""),
+    "a count": ("return {'done': 3, 'skipped': 1}", ""),
+    "none failed": ("print('FAILED: 0'); print('0 FAILED')", ""),
+    "a measured error in JSON": ("print('{\"error\": 0.01}')", ""),
+    "a word in a sentence": ("print('FAILED jobs are tried again'); print('BLOCKS 3')", ""),
+    "None": ("return None", ""),
 }
-RESULTS = {
-    "a measured error": "return {'error': 0.01}",
-    "no error": "return {'error': None, 'speedup': 1.5}",
-    "a count": "return {'done': 3, 'skipped': 1}",
-    "none failed": "print('FAILED: 0'); print('0 FAILED')",
-    "JSON": "print('{\"error\": 0.01}')",
-    "a word in a sentence": "print('FAILED jobs are tried again'); print('BLOCKS 3')",
-    "None": "return None",
-}
-
-
-def came_to(tmp_path: Path, body: str) -> tuple[str, Outcome]:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/go.py": f"def go():\n    {body}\n"})
-    task = a_task(entry_points=[{"call": "pkg.go:go"}])
-    evidence = EvidenceSet()
-    evidence.collect(EntryPointRuns, task, a_context(root))
-    seen = evidence.get(EntryPointRuns)
-    assert seen is not None
-    (finding,) = _entries.judge(task, evidence)
-    return seen.runs[0].no_result, finding.outcome
-
-
-@pytest.mark.parametrize("case", NO_RESULTS)
-def test_an_entry_point_that_says_it_failed_shows_nothing(tmp_path: Path, case: str) -> None:
-    body, why = NO_RESULTS[case]
-    assert came_to(tmp_path, body) == (why, Outcome.UNKNOWN)
 
 
 @pytest.mark.parametrize("case", RESULTS)
-def test_an_entry_point_with_a_result_passes(tmp_path: Path, case: str) -> None:
-    assert came_to(tmp_path, RESULTS[case]) == ("", Outcome.PASSED)
+def test_an_entry_point_that_says_it_failed_shows_nothing_and_one_with_a_result_passes(
+    tmp_path: Path, case: str
+) -> None:
+    body, why = RESULTS[case]
+    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/go.py": f"def go():\n    {body}\n"})
+    task = a_task(entry_points=[{"call": "pkg.go:go"}])
+    runs = EntryPointRuns.collect(task, a_context(root))
+    (finding,) = _entries.judge(task, evidence(runs))
+    assert (runs.runs[0].no_result, finding.outcome) == (why, Outcome.UNKNOWN if why else Outcome.PASSED)
 
 
 @pytest.mark.parametrize(

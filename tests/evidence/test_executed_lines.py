@@ -343,8 +343,7 @@ def test_code_that_hears_of_reports_is_seen(tmp_path: Path) -> None:
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:
     head, here = "import sys\n\nif sys.version_info[0] == 3:\n", "    def here():\n        return 1\n"
     body = f"{head}{here}else:\n{here}"
-    tests = "from pkg.other import here\n\n\ndef test_here():\n    assert here() == 1\n"
     root = written(tmp_path / "project", {"pkg/other.py": body + "\n\ndef never():\n    return 3\n"})
-    seen = lines(run(root, tests=tests))
+    seen = lines(run(root, tests="from pkg.other import here\n\n\ndef test_here():\n    assert here() == 1\n"))
     assert [(f.location.line, f.counts) for f in seen.functions if f.name == "here"] == [(4, True), (7, False)]
     assert function(seen, "never").counts

@@ -22,9 +22,8 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def seen(tmp_path: Path, call: str, **changes: Any) -> tuple[HotSeen, dict[str, Finding]]:
-    root = written(tmp_path / "project", {**FILES, "pkg/__init__.py": ""})
     task = a_hot_task(call=call, **{"args": [], **changes})
-    paths = HotPaths.collect(task, a_context(root))
+    paths = HotPaths.collect(task, a_context(written(tmp_path / "project", {**FILES, "pkg/__init__.py": ""})))
     findings = CHECK.judge(task, evidence(paths))
     return paths.seen[0], {f.check.removeprefix("hot_path:0:"): f for f in findings if f.criterion is None}
 

@@ -85,8 +85,7 @@ def test_function_that_returns_what_a_model_is_called_with_makes_batches() -> No
 
     feeding.looping(sys._getframe(0))
     feeding.learn()
-    given = batch()
-    feeding.fed(((given["inputs"][:1],), {}))
+    feeding.fed(((batch()["inputs"][:1],), {}))
     feeding.learned()
     batch()
     assert inside == [False, True]

@@ -21,9 +21,8 @@ def look(tmp_path: Path, body: str = "pass", torch: str = "", **changes: Any) ->
     root = written(tmp_path / "project", files | ({"torch.py": torch} if torch else {}))
     task = a_leaking_task(**{"call": "pkg.own:epoch", "args": [], "epochs": 20, **changes})
     leaks = Leaks.collect(task, a_context(root))
-    finding = next(iter(CHECK.judge(task, evidence(leaks))))
     assert not (root.parent / "project-evidence/leaks/plugin").exists()
-    return leaks.seen[0], finding
+    return leaks.seen[0], next(iter(CHECK.judge(task, evidence(leaks))))
 
 
 def marked(name: str, *, after: str) -> str:
@@ -59,8 +58,7 @@ def test_leak_that_begins_late_is_found_with_its_line(tmp_path: Path) -> None:
 
 def test_queue_that_is_filling_is_no_leak(tmp_path: Path) -> None:
     queue = "KEPT or KEPT.append(__import__('collections').deque(maxlen=300))"
-    body = f"{queue}; KEPT[0].extend([bytes(1 << 17) for _ in range(4)])"
-    run, finding = look(tmp_path, body)
+    run, finding = look(tmp_path, f"{queue}; KEPT[0].extend([bytes(1 << 17) for _ in range(4)])")
     assert finding.outcome is U
     assert f"a deque of at most 300 is filling ({4 * run.epochs} of 300)" in finding.message
 
@@ -120,10 +118,8 @@ def test_what_cannot_be_called_is_unknown(tmp_path: Path) -> None:
 
 
 def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", {"a.py": ""})
-    context = a_context(root)
-    task = a_leaking_task()
-    leaks = Leaks.collect(task, type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
+    context = a_context(written(tmp_path / "project", {"a.py": ""}))
+    leaks = Leaks.collect(a_leaking_task(), type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
     assert "cannot be started" in leaks.seen[0].problem
 
 

@@ -30,9 +30,8 @@ def runs(
     tmp_path: Path, *measures: dict[str, Any], device: str = "device", **changes: Any
 ) -> tuple[MeasurementRun, ...]:
     files = {"bench.py": BENCH.replace("DEVICE", device), "samples.json": json.dumps(raw_samples())}
-    root = written(tmp_path / "project", files)
     task = a_task(criteria=[a_criterion(measures=list(measures))], **changes)
-    return Measurements.derive(task, a_context(root), EvidenceSet()).runs
+    return Measurements.derive(task, a_context(written(tmp_path / "project", files)), EvidenceSet()).runs
 
 
 def test_each_device_that_is_asked_for_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,8 +56,7 @@ def test_measurement_that_nobody_asks_for_is_not_run(tmp_path: Path) -> None:
 
 
 def one(tmp_path: Path, *run: str, **limits: float) -> MeasurementRun:
-    measurements = [{"id": "bench", "run": [*run], **limits}]
-    (only,) = runs(tmp_path, a_measure(), measurements=measurements)
+    (only,) = runs(tmp_path, a_measure(), measurements=[{"id": "bench", "run": [*run], **limits}])
     return only
 
 

@@ -46,8 +46,7 @@ class Seen:
 
 def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = PATIENCE_S, task: Task = TASK) -> Seen:
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
-    context = a_context(root, timeout_s=timeout_s)
-    run = PytestRun.derive(task, context, EvidenceSet())
+    run = PytestRun.derive(task, a_context(root, timeout_s=timeout_s), EvidenceSet())
     return Seen(run, list(EXECUTION.judge(task, EvidenceSet({PytestRun: run}))))
 
 
@@ -294,10 +293,6 @@ def test_error_of_collection_that_is_carried_on_from_still_fails(tmp_path: Path)
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.FAILED, Decision.BLOCK)
 
 
-def with_conftest(code: str, tests: str = GOOD + BAD) -> dict[str, str | bytes]:
-    return {"tests/conftest.py": code, "tests/test_one.py": tests}
-
-
 BESIDE: dict[str, str | bytes] = {
     "tests/conftest.py": "collect_ignore = ['test_ignored.py']\n",
     "tests/test_one.py": GOOD,
@@ -357,7 +352,8 @@ def test_report_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
         "    path = [a.split('=')[1] for a in sys.argv if a.startswith('--json-report-file')][0]\n"
         "    os.remove(path); os.mkfifo(path)\natexit.register(replace)\n"
     )
-    assert seen_in(tmp_path, with_conftest(pipes, GOOD)).outcome("EX001") is Outcome.UNKNOWN
+    files: dict[str, str | bytes] = {"tests/conftest.py": pipes, "tests/test_one.py": GOOD}
+    assert seen_in(tmp_path, files).outcome("EX001") is Outcome.UNKNOWN
 
 
 def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Path) -> None:

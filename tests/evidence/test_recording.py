@@ -29,15 +29,13 @@ def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepReco
 
 
 def test_sound_step_shows_all_that_it_needs_though_its_call_closes_everything(tmp_path: Path) -> None:
-    needs = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]
     body = f"{WITHOUT_COMPILER}; import sound; os.closerange(3, 4096); return sound.recipe()"
-    step, outcomes = record(tmp_path, body, needs=needs)
+    step, outcomes = record(tmp_path, body, needs=["scaler", "autocast", "gradients", "overflow", "logged-scale"])
     assert outcomes.pop("schedule") is Outcome.NOT_APPLICABLE
     assert set(outcomes.values()) == {Outcome.PASSED}
     assert set(outcomes) == {"run", "order", "precision", "gradients", "parameters", "overflow", "logging", "for:AC1"}
     assert (step.plain.complete, step.plain.troubles) == (True, ())
-    assert step.overflow is not None
-    assert step.overflow.troubles == ()
+    assert step.overflow and step.overflow.troubles == ()
     assert [attempt.skipped for attempt in step.overflow.attempts] == [False, True, False, False]
     assert [attempt.window for attempt in step.plain.attempts] == [0, 1, 2, 3]
     where = [event.location for event in step.plain.events if event.word == "unscale"]
@@ -91,8 +89,7 @@ def test_step_that_leaves_with_exit_code_0_is_heard_and_sees_no_accelerator_and_
     step, outcomes = record(tmp_path, body + "assert not torch.cuda.is_available(), 'not hidden'; sys.exit(0)")
     assert step.plain.complete
     assert outcomes["run"] is Outcome.UNKNOWN  # it took no step
-    assert step.plain.process is not None
-    assert "secret" not in step.plain.process.stdout.tail
+    assert step.plain.process and "secret" not in step.plain.process.stdout.tail
 
 
 def sealed(path: Path, *lines: str, secret: str = SECRET) -> Path:

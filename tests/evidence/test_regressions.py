@@ -86,8 +86,7 @@ def test_on_the_base_branch_the_commit_before_is_the_baseline_unless_there_is_wo
 
 def test_a_baseline_that_was_asked_for_is_taken(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", after=slower(1.1))
-    context = replace(a_context(root), base="HEAD")
-    assert seen_in(root, context)[1] == (N,)
+    assert seen_in(root, replace(a_context(root), base="HEAD"))[1] == (N,)
 
 
 def test_an_implementation_that_is_new_has_no_baseline(tmp_path: Path) -> None:
@@ -127,8 +126,7 @@ NOT_SEEN = "the baseline runs without the implementation of its folder: it uses 
 def test_an_arm_that_finds_the_code_of_the_other_side_proves_nothing(tmp_path: Path) -> None:
     """As an interpreter does in which the project is installed and found first."""
     root = two_commits(tmp_path / "p", after=slower())
-    bench = f"import sys\nsys.path.insert(0, {str(root)!r})\n{BENCH}"
-    (root / "bench.py").write_text(bench)
+    (root / "bench.py").write_text(f"import sys\nsys.path.insert(0, {str(root)!r})\n{BENCH}")
     assert problem(root) == NOT_SEEN
 
 
@@ -204,8 +202,7 @@ def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp
     assert (first.base, first.commit) == ("main", git(root, "rev-parse", "main"))
     assert first.changed == ("pkg/core.py",)
     assert (outcomes, first.runs[0].earlier) == ((F,), ())
-    wide = judge(a_regressing_task({"at_most": 900}), evidence(first))
-    assert [finding.outcome for finding in wide] == [P]
+    assert [finding.outcome for finding in judge(a_regressing_task({"at_most": 900}), evidence(first))] == [P]
     assert not (tmp_path / "p-evidence/regressions/tree").exists()
     git(root, "checkout", "-q", "main")
     committed(written(root, {"README.md": "More.\n"}))

@@ -125,8 +125,7 @@ def test_harness_that_passes_everything_is_rigged_and_blocks(tmp_path: Path) -> 
         "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
         "    (yield).get_result().outcome = 'passed'\n"
     )
-    run = run_of(tmp_path, GOOD, conftest=passes)
-    (finding, *_) = [f for f in found(run) if f.rule == "EX001"]
+    (finding, *_) = [f for f in found(run_of(tmp_path, GOOD, conftest=passes)) if f.rule == "EX001"]
     assert finding.outcome is Outcome.FAILED
     assert "asserts 1 + 1 == 3 raised AssertionError, and the harness called it passed" in finding.message
 
@@ -156,8 +155,7 @@ def test_skips(): pass
 
 def test_sound_suite_passes_in_every_order_and_leaves_no_open_file_and_its_skip_is_listed(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    options = "-W error -W ignore::pytest.PytestUnknownMarkWarning"
-    run = run_of(tmp_path, SOUND + GOOD, options=options, repeat=2)
+    run = run_of(tmp_path, SOUND + GOOD, options="-W error -W ignore::pytest.PytestUnknownMarkWarning", repeat=2)
     assert decide(found(run)).decision is Decision.PASS, texts(run)
     assert len(run.repeats) == 1
     assert "needs CUDA" in report(run)

@@ -70,8 +70,7 @@ def test_a_few_starts_settle_nothing_where_more_were_asked_for() -> None:
     assert not settled([asked()], a_source(restarts=two, planned_starts=3))
     assert settled([asked()], a_source(restarts=two, planned_starts=2))
     assert settled([asked()], a_source(planned_starts=6))
-    again = a_run_of(some_samples(), a_taken(restarts=two, planned_starts=3), (an_attempt(),))
-    assert settled([asked()], again)
+    assert settled([asked()], a_run_of(some_samples(), a_taken(restarts=two, planned_starts=3), (an_attempt(),)))
 
 
 def test_earlier_attempts_add_their_pairs_and_leave_less_error() -> None:
@@ -91,9 +90,8 @@ def test_pairs_that_were_split_and_whole_ones_are_not_put_together() -> None:
 
 
 def test_starts_of_different_attempts_are_different_starts() -> None:
-    shifted = [v * 1.2 for v in NEW]
     alike = estimated(asked(), a_run_of(some_samples(), a_taken(), (an_attempt(),)))
-    apart = estimated(asked(), a_run_of(some_samples(), a_taken(), (an_attempt(new=shifted),)))
+    apart = estimated(asked(), a_run_of(some_samples(), a_taken(), (an_attempt(new=[v * 1.2 for v in NEW]),)))
     assert apart.high - apart.low > alike.high - alike.low
 
 
@@ -107,5 +105,4 @@ def test_memory_has_one_value_for_each_start_and_no_looks() -> None:
 def test_an_interval_is_as_wide_as_what_was_rounded_away(digits: int, expected: Outcome) -> None:
     levels = {7: 0.0306, 5: 0.0201}
     old, new = ([round(at * (1 + i * k % 16 / 1000), digits) for i in range(16)] for k, at in levels.items())
-    measure = asked(at_least=1.5)
-    assert outcome(measure, a_run_of(some_samples(old=old, new=new))) is expected
+    assert outcome(asked(at_least=1.5), a_run_of(some_samples(old=old, new=new))) is expected

@@ -34,12 +34,10 @@ def test_a_step_is_timed_where_it_runs(bench: Bench, tmp_path: Path) -> None:
     ran = worker.run(10)
     assert (hello.device.type, hello.threads) == ("cpu", 1)
     assert ran.ran == 10
-    assert ran.first_s is not None
-    assert ran.cpu_s is not None
+    assert ran.first_s is not None and ran.cpu_s is not None
     assert worker.run(10).digest == ran.digest != ""
     ended = worker.stop()
-    assert ended is not None
-    assert ended.ended == 0
+    assert ended and ended.ended == 0
 
 
 THREADED = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"

@@ -67,8 +67,7 @@ def test_device_time_and_memory_are_the_devices_own(log: Path, tmp_path: Path) -
     assert (hello.device.type, hello.device.name) == ("cuda", "a stand-in")
     assert set(hello.device.capabilities) == {"bf16", "fp16", "sm_90", "tf32"}
     assert hello.environment["torch"] == "0.stand-in"
-    assert ran.device_s is not None
-    assert ran.step_s == ran.device_s / 8
+    assert ran.device_s is not None and ran.step_s == ran.device_s / 8
     assert ran.device_s == pytest.approx(ran.wall_s / 2, rel=0.3)
     assert ran.digest != again.digest  # one synchronisation more, and the threads that were set
 

@@ -61,8 +61,7 @@ def test_two_runs_at_once_both_stand_in_it(tmp_path: Path) -> None:
         run.start()
     for run in runs:
         run.join()
-    book = Ledger(tmp_path / "p")
-    attempts, problem = book.read()
+    attempts, problem = Ledger(tmp_path / "p").read()
     assert (sorted(one.key for one in attempts), problem) == (["k1", "k2", "k3", "k4"], "")
 
 
@@ -73,7 +72,6 @@ def test_a_ledger_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_only_attempts_on_a_fit_machine_with_the_same_arms_are_pooled() -> None:
     now = attempt(9).metrics["step_time_s"]
-    other = an_attempt(metrics={})
-    metric, used = pooled("step_time_s", now, [attempt(1), an_attempt(unfit=("crowded",)), other])
+    metric, used = pooled("step_time_s", now, [attempt(1), an_attempt(unfit=("crowded",)), an_attempt(metrics={})])
     assert metric.arms["old"] == (1.0,) * 6 + (9.0,) * 6
     assert used == (attempt(1),)

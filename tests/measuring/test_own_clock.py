@@ -105,5 +105,4 @@ def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float
     assert (taken.split, taken.pairs) == (split, most * split)
     whole = {name: statistics.median(values) for name, values in taken.whole.items()}
     assert whole["new"] > 0.8 * whole["old"]  # what the worker times says half of it
-    asked = Measure.model_validate(a_measure(at_least=1.3))
-    assert outcome(asked, a_run_of(samples, taken)) is not P
+    assert outcome(Measure.model_validate(a_measure(at_least=1.3)), a_run_of(samples, taken)) is not P

@@ -23,8 +23,7 @@ THREE = {**EVEN, "tf32": {"run": ["python", "even.py", "0.008"]}}  # two such st
 
 def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: Any) -> tuple[Samples, Taken]:
     (tmp_path / "log").mkdir()
-    root = a_folder(tmp_path / "p", w="", slow="")
-    plan = a_plan(root, arms, **changes)
+    plan = a_plan(a_folder(tmp_path / "p", w="", slow=""), arms, **changes)
     return measure(plan, tmp_path / "log", lambda _samples, taken: taken.pairs >= stop > 0)
 
 

@@ -272,8 +272,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
         before = (root / "pkg/core.py").read_bytes()
         evidence = collected(task, context, PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode)
     found = evidence.get(EmptiedCode)
-    assert found is not None
-    assert (root / "pkg/core.py").read_bytes() == before
+    assert found and (root / "pkg/core.py").read_bytes() == before
     yield {symbol.criterion: symbol for symbol in found.symbols}
 
 

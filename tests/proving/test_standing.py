@@ -5,8 +5,7 @@ from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault
 
 
 def a_fault(end: End) -> TriedFault:
-    place = Location(path="pkg/core.py", line=1)
-    return TriedFault(id="f", title="t", location=place, diff="d", end=end)
+    return TriedFault(id="f", title="t", location=Location(path="pkg/core.py", line=1), diff="d", end=end)
 
 
 def a_criterion(*faults: TriedFault, **changes: object) -> CriterionProof:

@@ -67,16 +67,14 @@ def test_what_stands_between_backticks_of_an_advice_is_code() -> None:
 
 @given(hostile)
 def test_text_in_a_line_stays_text(text: str) -> None:
-    tokens = PARSER.parse(f"- **Problem**: x {inline(text)} y")
-    (line,) = [token for token in tokens if token.type == "inline"]
+    (line,) = [token for token in PARSER.parse(f"- **Problem**: x {inline(text)} y") if token.type == "inline"]
     rest = (line.children or [])[4:]
     assert " ".join(shown(rest).split()) == " ".join(f": x {one_line(text)} y".split())
 
 
 @given(hostile, hostile)
 def test_text_never_leaves_its_cell(first: str, second: str) -> None:
-    table = f"| a | b |\n|---|---|\n| {inline(first)} | {cell(second)} |\n"
-    tokens = PARSER.parse(table)
+    tokens = PARSER.parse(f"| a | b |\n|---|---|\n| {inline(first)} | {cell(second)} |\n")
     types = [token.type for token in tokens]
     assert (types.count("tr_open"), types.count("td_open"), types[-1]) == (2, 2, "table_close")
     left, right = [token.children or [] for token in tokens if token.type == "inline"][2:]
@@ -91,8 +89,7 @@ def test_text_never_leaves_its_cell(first: str, second: str) -> None:
 @example("->", ">x")
 @example("a|b", "&amp;")
 def test_a_name_in_a_cell_is_text_or_one_code_span(first: str, second: str) -> None:
-    table = f"| a | b |\n|---|---|\n| {told(first)} | {told(second)} |\n"
-    tokens = PARSER.parse(table)
+    tokens = PARSER.parse(f"| a | b |\n|---|---|\n| {told(first)} | {told(second)} |\n")
     types = [token.type for token in tokens]
     assert (types.count("tr_open"), types.count("td_open"), types[-1]) == (2, 2, "table_close")
     for text, found in zip((first, second), [t.children or [] for t in tokens if t.type == "inline"][2:], strict=True):
@@ -136,8 +133,7 @@ def test_no_raw_angle_bracket_outside_of_code(text: str) -> None:
 def test_nothing_hidden_is_left(text: str) -> None:
     for escaped in (markdown(text), inline(text), code(text), cell(text), visible(text)):
         assert not [c for c in str(escaped) if unicodedata.category(c) in HIDDEN]
-    lines = str(block(text)).split("\n")
-    assert not [c for line in lines for c in line if unicodedata.category(c) in HIDDEN]
+    assert not [c for line in str(block(text)).split("\n") for c in line if unicodedata.category(c) in HIDDEN]
 
 
 @given(st.integers(0, 3000))

@@ -226,8 +226,7 @@ def test_parameter_sets_of_one_test_are_one_cause() -> None:
 def test_each_rule_is_among_the_weak_spots_before_one_has_two() -> None:
     spots = [(rule, text) for rule in ("BL016", "EX005") for text in ("one", "two", "three")]
     found = [a_finding(Outcome.FAILED, rule=r, message=t, level="advisory", severity="low") for r, t in spots]
-    weak = _views.weak(found)
-    assert [cause.rules for cause in weak[:2]] == [("BL016",), ("EX005",)]
+    assert [cause.rules for cause in _views.weak(found)[:2]] == [("BL016",), ("EX005",)]
 
 
 def test_what_changed_since_the_last_run_is_told() -> None:

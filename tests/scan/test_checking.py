@@ -3,6 +3,7 @@
 import gc
 import weakref
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from building import written
@@ -41,24 +42,17 @@ def test_file_that_cannot_be_read_is_named_and_never_clean(tmp_path: Path, raw: 
 
 
 def test_file_that_did_not_change_is_parsed_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[str] = []
-
-    def noted(shown: str, raw: bytes) -> object:
-        parsed.append(shown)
-        return module_of(shown, raw)
-
-    monkeypatch.setattr(checking, "module_of", noted)
+    monkeypatch.setattr(checking, "module_of", noted := Mock(wraps=module_of))
     root = written(
         tmp_path, {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
     )
-    use = "from compat import a\na.GradScaler()\n"
-    written(root, {"use.py": use})
+    written(root, {"use.py": "from compat import a\na.GradScaler()\n"})
     first, again = checked(root), checked(root)
-    assert (parsed, again.sites) == (["compat.py", "use.py"], first.sites)
+    assert ([call.args[0] for call in noted.mock_calls], again.sites) == (["compat.py", "use.py"], first.sites)
     assert [site.path for site in first.sites["no-cuda-amp"]] == ["use.py"]
     written(root, {"compat.py": "from other import amp as a  # torch\n"})
     assert checked(root).sites["no-cuda-amp"] == []  # what was kept of use.py does not speak of the old compat.py
-    assert set(parsed[2:]) <= {"compat.py"}
+    assert {call.args[0] for call in noted.mock_calls[2:]} <= {"compat.py"}
 
 
 BROKEN = [

@@ -27,8 +27,7 @@ from gates.scan.pattern import Pattern, PatternError
     ],
 )
 def test_call_is_found_by_what_its_name_means(tmp_path: Path, code: str) -> None:
-    rule = a_rule(tmp_path, "pattern: torch.amp.autocast(...)")
-    assert broken(rule, code) == [f"m.py:{len(code.splitlines())}"]
+    assert broken(a_rule(tmp_path, "pattern: torch.amp.autocast(...)"), code) == [f"m.py:{len(code.splitlines())}"]
 
 
 @pytest.mark.parametrize(

@@ -179,8 +179,7 @@ def test_how_a_bundle_was_taken_is_judged_as_here() -> None:
 
 
 def test_cpu_time_never_answers_for_another_device() -> None:
-    task = a_timed_task(a_measure(on="cuda"), clock="either")
     waited = timed(clock="either", waiting=0.5, stretch={"old": (1.0,) * PAIRS, "new": (3.0,) * PAIRS})
-    found = about(task, waited)
+    found = about(a_timed_task(a_measure(on="cuda"), clock="either"), waited)
     assert found.outcome is Outcome.UNKNOWN
     assert "step_cpu_time_s" not in found.message

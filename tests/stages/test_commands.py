@@ -22,8 +22,7 @@ def a_call(**changes: Any) -> CommandCall:
 
 
 def judged(*calls: CommandCall, task: Task = MEASURED, run: PytestRun | None = None) -> Finding:
-    seen = CalledCode(how="in a copy", calls=calls)
-    (finding,) = _commands.judge(task, evidence(seen, *filter(None, [run])))
+    (finding,) = _commands.judge(task, evidence(CalledCode(how="in a copy", calls=calls), *filter(None, [run])))
     return finding
 
 

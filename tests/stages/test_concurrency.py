@@ -17,8 +17,7 @@ DIFFERED = Differed(expected="1", found="2, expected 1")
 
 def seen(**changes: Any) -> Together:
     """Twenty rounds in which all met, and nothing else came of it."""
-    facts: dict[str, Any] = {"rounds": 20, "met": 20, "pauses": 99}
-    return Together.model_validate({**facts, **changes})
+    return Together.model_validate({"rounds": 20, "met": 20, "pauses": 99, **changes})
 
 
 def said(asked: dict[str, Any] = ASKED, **changes: Any) -> tuple[Outcome, str]:

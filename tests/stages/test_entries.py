@@ -63,8 +63,7 @@ def crashed() -> EvidenceSet:
         error="KeyError: 'train_data'",
         function="double",
     )
-    runs = EntryPointRuns(how="", runs=(run,))
-    return evidence(runs, executed(ran=()), a_run())
+    return evidence(EntryPointRuns(how="", runs=(run,)), executed(ran=()), a_run())
 
 
 def test_crash_of_a_call_names_exception_place_arguments_and_reason() -> None:

@@ -108,8 +108,7 @@ def test_deselected_test_leaves_the_suite_open() -> None:
 
 
 def test_failed_test_in_an_unbelieved_run_still_fails() -> None:
-    run = a_run(a_record(TestOutcome.FAILED), process=a_process(None, timed_out=True))
-    assert outcomes(run)["EX002"] is F
+    assert outcomes(a_run(a_record(TestOutcome.FAILED), process=a_process(None, timed_out=True)))["EX002"] is F
 
 
 @pytest.mark.parametrize("end", [TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED])
@@ -148,8 +147,7 @@ def test_entry_point_that_could_not_start_is_unknown() -> None:
 
 
 def test_level_of_a_criterion_goes_with_its_entry_point() -> None:
-    criteria = [c.model_dump(by_alias=True) | {"level": "advisory"} for c in TASK.criteria]
-    task = a_task(criteria=criteria)
+    task = a_task(criteria=[c.model_dump(by_alias=True) | {"level": "advisory"} for c in TASK.criteria])
     _, finding = [f for f in GATE.judge(task, EvidenceSet()) if f.rule == "EX004"]
     assert finding.level is Level.ADVISORY
 

@@ -75,8 +75,7 @@ def test_what_happens_once_in_a_while_is_told_and_passes() -> None:
 
 
 def test_lines_that_read_in_turn_are_both_named() -> None:
-    steps = [a_step(a_read(line=5 + i % 2)) for i in range(20)]
-    found = of("host-reads", judged(hot(a_hot_run(steps))))
+    found = of("host-reads", judged(hot(a_hot_run([a_step(a_read(line=5 + i % 2)) for i in range(20)]))))
     assert [str(finding.location) for finding in found] == ["pkg/train.py:5", "pkg/train.py:6"]
     assert len({finding.subject for finding in found}) == 2
 
@@ -93,8 +92,7 @@ def test_limit_says_how_many_are_allowed() -> None:
      ("torch.nn.utils.clip_grad", True), ("lightning.loops", True)],
 )  # fmt: skip
 def test_what_torch_reads_by_itself_is_not_counted(by: str, *, failed: bool) -> None:
-    got = outcome("host-reads", *[a_step(a_read(by=by))] * 12)
-    assert got is (Outcome.FAILED if failed else Outcome.PASSED)
+    assert outcome("host-reads", *[a_step(a_read(by=by))] * 12) is (Outcome.FAILED if failed else Outcome.PASSED)
 
 
 def test_read_on_the_host_is_none_where_training_is_on_a_device() -> None:
@@ -109,8 +107,7 @@ def test_device_that_was_asked_for_must_be_the_one() -> None:
 
 
 def test_what_has_no_limit_is_advised() -> None:
-    task = a_hot_task(limits={})
-    findings = judged(hot(a_hot_run([a_step(a_read())] * 12)), task)
+    findings = judged(hot(a_hot_run([a_step(a_read())] * 12)), a_hot_task(limits={}))
     (found,) = of("host-reads", findings)
     assert (found.outcome, found.level, found.severity) == (Outcome.FAILED, Level.ADVISORY, Severity.LOW)
     assert {finding.criterion for finding in findings} == {None}

@@ -30,8 +30,7 @@ def test_memory_that_stays_passes_with_its_slopes() -> None:
 
 
 def test_leak_is_laid_to_the_line_that_makes_what_stays() -> None:
-    seen = leaked(a_watch(), a_watch(90, **LEAKS), allocated=[ALLOCATED])
-    finding = found(seen)
+    finding = found(leaked(a_watch(), a_watch(90, **LEAKS), allocated=[ALLOCATED]))
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.CRITICAL, "pkg/model.py:3")
     assert finding.actual == "live tensors by 1 MB [1 MB, 1 MB] an epoch"
     assert "what stays is allocated at pkg/model.py:3" in finding.message
@@ -101,8 +100,7 @@ def test_without_torch_the_other_rungs_decide() -> None:
 
 def test_report_tells_each_rung_with_its_course() -> None:
     task = a_leaking_task()
-    seen = evidence(leaked(a_watch(), a_watch(90, **LEAKS), allocated=[ALLOCATED]))
-    (section,) = CHECK.page(task, seen)
+    (section,) = CHECK.page(task, evidence(leaked(a_watch(), a_watch(90, **LEAKS), allocated=[ALLOCATED])))
     assert section.title == "Memory"
     rows = {row[1]: row for row in section.rows}
     assert list(rows) == ["tensors", "graph", "python", "private (not exact)"]

@@ -113,9 +113,8 @@ def test_response_time_that_is_kept_in_a_crowd_is_kept_alone() -> None:
     quick = some_samples(old=[1.0] * PAIRS, new=[1.5] * PAIRS)
     kept, broken, slow = (a_measure(ratio=None, value="new", at_least=None, **{sign: limit})
                           for sign, limit in (("at_most", 2.0), ("at_most", 1.2), ("below", 1.4)))  # fmt: skip
-    crowded = a_taken(**CROWDED)
     at_least = a_measure(ratio=None, value="new", at_least=1.0)
-    assert outcomes(a_timed_task(kept, broken, slow, at_least), seen(quick, crowded)) == [P, U, U, U]
+    assert outcomes(a_timed_task(kept, broken, slow, at_least), seen(quick, a_taken(**CROWDED))) == [P, U, U, U]
 
 
 def test_memory_does_not_mind_a_crowd() -> None:
@@ -213,8 +212,7 @@ def test_report_tells_the_noise_of_two_equal_arms_and_what_would_settle_it() -> 
 @pytest.mark.parametrize(("starts", "outcome"), [(1, U), (2, U), (3, P)])
 def test_fewer_starts_than_it_takes_decide_nothing(starts: int, outcome: Outcome) -> None:
     taken = a_taken(restarts=tuple(1 + i * starts // PAIRS for i in range(PAIRS)), planned_starts=6)
-    task = a_timed_task()
-    found = by_check(task, seen(None, taken))["measure:AC1:0"]
+    found = by_check(a_timed_task(), seen(None, taken))["measure:AC1:0"]
     assert found.outcome is outcome
     if outcome is U:
         assert f"were started only {'once' if starts == 1 else '2 times'}" in found.message

@@ -109,13 +109,11 @@ def test_level_of_a_measure_goes_before_that_of_its_criterion() -> None:
 
 
 def test_task_without_targets_says_so() -> None:
-    task = a_task(criteria=[a_criterion()])
-    assert [(f.rule, f.outcome) for f in GATE.judge(task, evidence())] == [("PF001", N)]
+    assert [(f.rule, f.outcome) for f in GATE.judge(a_task(criteria=[a_criterion()]), evidence())] == [("PF001", N)]
 
 
 def test_each_measure_is_a_check_of_its_own() -> None:
-    task = asking(a_measure(), a_measure(at_least=9))
-    seen = list(GATE.judge(task, evidence(measured())))
+    seen = list(GATE.judge(asking(a_measure(), a_measure(at_least=9)), evidence(measured())))
     assert [(f.check, f.outcome) for f in seen] == [("measure:AC1:0", P), ("measure:AC1:1", F)]
     assert seen[0].fingerprint != seen[1].fingerprint
 
@@ -140,6 +138,5 @@ def test_number_that_is_no_part_of_something_has_its_unit(unit: str, of: str, sh
     metric = seen.metrics["step_time_s"].model_copy(update={"unit": unit})
     task = asking(a_measure(ratio=None, value="old", at_least=None, at_most=3, of=of))
     finding = found(task, measured(seen.model_copy(update={"metrics": {of: metric}})))
-    actual = f"{shown[1]}, n = 6, on a cpu"
-    assert (finding.outcome, finding.expected, finding.actual) == (P, shown[0], actual)
+    assert (finding.outcome, finding.expected, finding.actual) == (P, shown[0], f"{shown[1]}, n = 6, on a cpu")
     assert f"{shown[1]} from 6 samples meets the target" in finding.message

@@ -209,8 +209,7 @@ def test_overflow_that_was_made_finite_is_not_handled(swallowed: bool, outcome: 
 def test_criterion_is_inconclusive_where_what_is_needed_did_not_pass(needs: str, run: Recorded) -> None:
     seen = recorded(run).model_copy()
     step = seen.seen[0].model_copy(update={"overflow": None})
-    task = a_trained_task(needs=[needs])
-    (criterion,) = of("for:AC1", judged(seen.model_copy(update={"seen": (step,)}), task))
+    (criterion,) = of("for:AC1", judged(seen.model_copy(update={"seen": (step,)}), a_trained_task(needs=[needs])))
     assert criterion.outcome is not Outcome.PASSED
 
 

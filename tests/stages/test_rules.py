@@ -25,10 +25,8 @@ def a_ruled_task(*rules: str) -> Task:
 
 
 def judged(tmp_path: Path, files: dict[str, str | bytes], *rules: str) -> list[Finding]:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
-    context = a_context(root)
     task = a_ruled_task(*rules)
-    found = SourceTree.collect(task, context)
+    found = SourceTree.collect(task, a_context(written(tmp_path / "project", {"pkg/__init__.py": "", **files})))
     assert SourceTree.model_validate_json(found.model_dump_json()) == found
     return list(_rules.judge(task, evidence(found)))
 
@@ -82,8 +80,7 @@ def test_without_evidence_every_entry_is_unknown_and_without_rules_nothing_is_pl
 def test_a_broken_rule_of_a_criterion_says_what_comes_of_it_and_what_mends_it(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/m.py": TWICE})
     task = a_task(criteria=[a_criterion(code=[{"rule": "amp-unscale-twice"}])])
-    tree = SourceTree.collect(task, a_context(root))
-    (finding,) = judge_code(task, task.criteria[0], evidence(tree))
+    (finding,) = judge_code(task, task.criteria[0], evidence(SourceTree.collect(task, a_context(root))))
     form = load_rules(None, root)["amp-unscale-twice"].form
     assert (finding.impact, finding.remediation) == (form.impact, form.fix)
     assert finding.command == "gates explain amp-unscale-twice"

@@ -17,8 +17,7 @@ ASKED: dict[str, Any] = {"call": "pkg.a:make", "over": {"batch": SIZES}, "expone
 def seen(k: float = 1.0, spread: float = 0.0, **changes: Any) -> Scaled:
     """Three starts of a step that grows with a power, and of which one is a little slower."""
     starts = tuple(((tuple(size ** (k + spread * i) for size in SIZES)),) for i in range(3))
-    facts = {"sizes": SIZES, "starts": starts}
-    return Scaled.model_validate({**facts, **changes})
+    return Scaled.model_validate({"sizes": SIZES, "starts": starts, **changes})
 
 
 def judged(one: Scaled, **changes: Any) -> Finding:
@@ -40,8 +39,7 @@ def test_constant_part_that_hides_a_square_does_not_pass() -> None:
 
 
 def test_failure_says_what_a_larger_size_costs() -> None:
-    finding = judged(seen(2.0))
-    assert finding.impact == "batch times 8 makes it 64 times as much."
+    assert judged(seen(2.0)).impact == "batch times 8 makes it 64 times as much."
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,6 @@ def test_what_shows_too_little_is_unknown(one: Scaled, expected: str) -> None:
 
 
 def test_section_tells_of_each_size() -> None:
-    task = a_task(scaling=[ASKED])
-    (section,) = CHECK.page(task, evidence(Scaling(how="", seen=(seen(),))))
+    (section,) = CHECK.page(a_task(scaling=[ASKED]), evidence(Scaling(how="", seen=(seen(),))))
     assert section.title == "Complexity"
     assert section.rows[0][1:5] == ("1.00 [1.00, 1.00]", "<= 1.15", "batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s")

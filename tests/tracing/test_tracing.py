@@ -43,15 +43,13 @@ PATTERNS = TASK.replace('{symbol: "pkg.core:double"}', "{pattern: 2 * $N}").repl
     "training_steps:\n  - {call: 'pkg.core:spare', criteria: [AC2]}\n",
 ])  # fmt: skip
 def test_criterion_that_a_call_stands_for_lacks_no_test(traced: Callable[..., Result], part: str) -> None:
-    changes = {"tests/test_half.py": "def helper():\n    pass\n", "tasks/T1.yaml": TASK + part}
-    result = traced(changes, "T1")
+    result = traced({"tests/test_half.py": "def helper():\n    pass\n", "tasks/T1.yaml": TASK + part}, "T1")
     assert (result.exit_code, "    call     " in result.stdout) == (0, True), result.stdout
 
 
 def test_each_place_that_fits_a_pattern_is_traced(traced: Callable[..., Result]) -> None:
     result = traced({"tasks/T1.yaml": PATTERNS}, "T1", "--format", "json")
-    rows = json.loads(result.stdout)["rows"]
-    found = [[(c["name"], c["location"]["line"]) for c in row["code"]] for row in rows]
+    found = [[(c["name"], c["location"]["line"]) for c in row["code"]] for row in json.loads(result.stdout)["rows"]]
     assert (result.exit_code, found[0]) == (0, [("pattern 2 * $N", 2)])
     assert found[1] == [("pattern $N / 2 in pkg/core.py", 7), *(("pattern return $X", line) for line in (2, 7, 11))]
 
@@ -64,8 +62,7 @@ def test_method_that_holds_what_a_pattern_fits_belongs_to_its_criterion(traced: 
 
 def test_tests_and_code_without_a_criterion_are_named(traced: Callable[..., Result]) -> None:
     loose = "def test_nothing():\n    assert True\n"
-    result = traced({"tests/test_loose.py": loose}, "T1", "--format", "json")
-    found = json.loads(result.stdout)
+    found = json.loads(traced({"tests/test_loose.py": loose}, "T1", "--format", "json").stdout)
     assert [test["id"] for test in found["loose_tests"]] == ["tests/test_loose.py::test_nothing"]
     assert [function["name"] for function in found["loose_code"]] == ["spare"]
 

@@ -194,8 +194,7 @@ def the_first_rank_saves_what_all_can_load_and_so_can_a_single_process(rank: Ran
     alone.load_state_dict(saved)
     for batch in batches[3:]:
         fresh(batch)
-    assert step.ema is not None
-    assert fresh.ema is not None
+    assert step.ema and fresh.ema
     assert torch.equal(flat(step.params), flat(fresh.params))
     assert torch.equal(flat(step.ema.averages), flat(fresh.ema.averages))
     assert torch.equal(at_save, flat(alone.params))
@@ -237,8 +236,7 @@ def a_killed_fit_goes_on_bit_for_bit(rank: Rank, folder: Path, how: str) -> None
     assert distance(through, resumed) == 0.0
     alone = a_step(None, "fp16", seed=9)
     latest = Checkpoints(folder / how / "sharded", every=1).latest()
-    assert latest is not None
-    assert latest.name == "step-00000010.shards"
+    assert latest and latest.name == "step-00000010.shards"
     alone.load_state_dict(Checkpoints(latest.parent, every=1).load(latest, alone)["step"])
     assert distance(through, alone) == 0.0
 

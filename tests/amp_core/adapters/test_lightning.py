@@ -88,9 +88,8 @@ def test_the_schedule_follows_the_steps_that_were_applied(kit: ModuleType) -> No
         return Schedule(optimizers, lambda applied: 0.5**applied, steps=10, device="cpu")
 
     plugin = kit.AmpPrecision("fp16", schedule=make)
-    module = kit.Module()
     trainer = kit.a_trainer(plugin)
-    trainer.fit(module, kit.a_loader(kit.batches(5, bad=[1, 3])))
+    trainer.fit(kit.Module(), kit.a_loader(kit.batches(5, bad=[1, 3])))
     assert plugin.schedule is not None
     assert trainer.global_step == 5
     assert plugin.read().applied == 3

@@ -77,8 +77,7 @@ def test_warming_up_ends_when_the_step_time_has_settled(times: list[float], warm
 
 
 def test_every_arm_takes_the_steps_that_the_fastest_needs() -> None:
-    warmups = [Warmup(10, True, 0.004), Warmup(10, True, 0.1)]
-    steps = steps_per_segment(warmups, 0.030)
+    steps = steps_per_segment([Warmup(10, True, 0.004), Warmup(10, True, 0.1)], 0.030)
     assert steps * 0.004 >= 0.030
     assert steps == 9
 
@@ -101,8 +100,7 @@ def test_the_cpu_clock_measures_the_work_on_the_wall_and_in_cpu_time() -> None:
             torch.mm(work, work)
 
     idle, busy = clock(lambda: None), clock(multiply)
-    assert idle.cpu_s is not None
-    assert busy.cpu_s is not None
+    assert idle.cpu_s is not None and busy.cpu_s is not None
     assert 0.0 <= idle.cpu_s < busy.cpu_s < 2 * busy.wall_s  # on the wall anything may take long
     assert idle.wall_s > 0.0
 

@@ -47,6 +47,5 @@ def test_a_run_measures_every_shape_and_draws_it(
 
 
 def test_a_folder_that_cannot_be_drawn_into_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--device", "cpu", "--out", str(tmp_path / "x.json"), "--plots", "/nowhere/at/all"]
-    assert main(arguments) == 2
+    assert main(["--device", "cpu", "--out", str(tmp_path / "x.json"), "--plots", "/nowhere/at/all"]) == 2
     assert capsys.readouterr().err.startswith("error: cannot draw into '/nowhere/at/all': there is no")

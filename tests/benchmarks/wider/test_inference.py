@@ -27,8 +27,7 @@ def test_a_forward_pass_evaluates_in_its_dtype_without_a_graph(name: str, dtype:
     model = SMALL.build(CPU)
     worker = InferenceWorker(model, SMALL.batches(CPU)[0][0][:, :-1], precision_for(name, "cpu"))
     worker.latencies(1)
-    assert worker.output is not None
-    assert (worker.output.dtype, worker.output.shape) == (dtype, (2, 4, 8))
+    assert worker.output is not None and (worker.output.dtype, worker.output.shape) == (dtype, (2, 4, 8))
     assert worker.output.is_inference()
     assert not model.training
 

@@ -145,8 +145,7 @@ def test_what_the_base_promised_is_asked_of_the_code_of_the_change(
 def test_a_test_without_its_marker_or_by_another_name_stands_for_all_its_criteria_of_the_base(tmp_path: Path) -> None:
     marked = TEST.replace("@pytest", "@pytest.mark.criterion('T1/AC1')\n@pytest", 1)
     named = "  - {id: AC0, text: It is fast, level: advisory, tests: [tests]}\n  - id: AC1"
-    task = TASK.replace("    tests: [tests]\n", "").replace("  - id: AC1", named)
-    base = {**BASE, "tasks/T1.yaml": task}
+    base = {**BASE, "tasks/T1.yaml": TASK.replace("    tests: [tests]\n", "").replace("  - id: AC1", named)}
     base |= {"tests/test_core.py": marked, "tests/test_name.py": marked}
     change = {"tests/test_core.py": FEW, "tests/test_name.py": FEW.replace("test_double", "test_twice")}
     found, _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, **change}, base)

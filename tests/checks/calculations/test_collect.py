@@ -317,6 +317,8 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> Called:
         seen, outcomes = ran(folder, calculations=[part for part, _ in CALLS.values()])
     finally:
         del os.environ["EVIDENCE"], os.environ["ONCE"]
+    root = folder / "project"  # in which nothing is left
+    assert {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} == {*FILES}
     found = {case: run for i, case in enumerate(CALLS) if (run := seen.call(f"calc:{i}:0"))}
     return found, {case: outcomes[f"calc:{i}"] for i, case in enumerate(CALLS)}
 
@@ -385,13 +387,6 @@ def test_code_of_the_tree_is_called_and_no_installed_copy(tmp_path: Path, monkey
     task = a_task(implementation=["src/counted"], calculations=[table("counted.core:count", expected=2)])
     seen = Calculations.collect(task, a_context(root))
     assert [finding.outcome for finding in judge(task, evidence(seen))] == [PASSED]
-
-
-def test_nothing_is_left_in_the_project(tmp_path: Path) -> None:
-    before = {*FILES}
-    ran(tmp_path, calculations=[table("ratio", 1, 1, expected=1)])
-    root = tmp_path / "project"
-    assert {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()} == before
 
 
 def test_task_without_calculations_has_no_such_evidence(tmp_path: Path) -> None:

@@ -28,10 +28,6 @@ def a_table(*rows: dict[str, Any], **changes: Any) -> Task:
     return a_task(calculations=[a_calculation(*rows, **changes)])
 
 
-def an_edge(**changes: Any) -> Task:
-    return a_task(edge_cases=[an_edge_case(**changes)])
-
-
 def test_what_is_as_stated_passes_at_the_function() -> None:
     findings = [*judge(calculating(), evidence(calculated()))]
     assert [(f.rule, f.check, f.outcome) for f in findings] == [
@@ -150,7 +146,7 @@ EDGES: dict[str, tuple[dict[str, Any], CallRun, Outcome]] = {
 @pytest.mark.parametrize("case", EDGES)
 def test_edge_case(case: str) -> None:
     changes, run, outcome = EDGES[case]
-    assert only(an_edge(**changes), run).outcome is outcome
+    assert only(a_task(edge_cases=[an_edge_case(**changes)]), run).outcome is outcome
 
 
 def test_expected_value_that_only_the_project_can_make_is_compared_as_it_was_made() -> None:
@@ -163,8 +159,7 @@ def test_expected_value_that_only_the_project_can_make_is_compared_as_it_was_mad
 
 
 def test_hostile_text_stays_in_one_line() -> None:
-    returned = {"$": "text", "type": "X", "text": "a\n\x1b[31m\u202eb"}
-    finding = only(a_table(), a_call(returned=returned))
+    finding = only(a_table(), a_call(returned={"$": "text", "type": "X", "text": "a\n\x1b[31m\u202eb"}))
     assert finding.outcome is FAILED
     assert not {"\n", "\x1b", "\u202e"} & set(finding.message + finding.actual)
 
@@ -184,8 +179,7 @@ def test_sections_show_every_call() -> None:
 
 
 def test_criterion_passes_by_its_calculation_alone() -> None:
-    criterion = a_criterion(code=[], tests=[])
-    task = calculating(criteria=[criterion], tests=[], entry_points=[], edge_cases=[])
+    task = calculating(criteria=[a_criterion(code=[], tests=[])], tests=[], entry_points=[], edge_cases=[])
     for returned, expected in ((4, Status.UNVERIFIED), (5, Status.FAIL)):
         report = judge_gate(GATE, task, evidence(calculated(a_call(returned=returned))))
         standing = stand(task, task.criteria[0], [report], None)

@@ -65,6 +65,5 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str) -> None
 
 def test_example_of_the_page_is_a_task(tmp_path: Path) -> None:
     page = (ROOT / "docs/calculations.md").read_text(encoding="utf-8")
-    example = page.partition("```yaml\n")[2].partition("```")[0].replace("AC5", "AC1")
-    task = loaded(tmp_path, HEAD + example)
+    task = loaded(tmp_path, HEAD + page.partition("```yaml\n")[2].partition("```")[0].replace("AC5", "AC1"))
     assert (len(task.part(Calculation)), len(task.part(EdgeCase))) == (1, 2)

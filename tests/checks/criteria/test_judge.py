@@ -30,19 +30,14 @@ def only(task: Task, rule: str, *pieces: object) -> Finding:
 
 
 def with_symbol(**changes: object) -> SourceTree:
-    facts: dict[str, object] = {
-        "symbol": "pkg.core:double",
-        "wanted": (),
-        "location": Location(path="pkg/core.py", line=1),
-    }
-    trace = SymbolTrace.model_validate({**facts, **changes})
+    facts = {"symbol": "pkg.core:double", "wanted": (), "location": Location(path="pkg/core.py", line=1), **changes}
+    trace = SymbolTrace.model_validate(facts)
     return SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
 
 
 def test_good_evidence_passes_every_check() -> None:
     task = a_task()
-    seen = list(GATE.judge(task, all_evidence(task)))
-    assert [(f.check, f.outcome) for f in seen] == [
+    assert [(f.check, f.outcome) for f in GATE.judge(task, all_evidence(task))] == [
         ("code:AC1", P), ("tests:AC1", P), ("code:AC2", P), ("tests:AC2", N), ("markers", P),
         ("emptied:AC1", P), ("emptied:AC2", N), ("changed-lines", P), ("assertions:AC1", P), ("assertions:AC2", N),
         ("called:AC1", P), ("called:AC2", P), ("goalposts", P), ("base-tests", P),
@@ -103,9 +98,8 @@ READ = ("scaled_backward pkg/train.py:7", "clip pkg/train.py:7")
 def test_recorder_decides_where_it_saw_the_lines_that_were_read(
     order: tuple[str, ...], trace: tuple[str, ...], expected: list[Outcome]
 ) -> None:
-    read = replace(site(ok=False), trace=trace)
     run = recorded(a_recorded(events=happened(*order)))
-    assert [f.outcome for f in bl(RULED, "BL001", ruled(read), run)] == expected
+    assert [f.outcome for f in bl(RULED, "BL001", ruled(replace(site(ok=False), trace=trace)), run)] == expected
 
 
 def test_what_is_read_as_kept_and_recorded_as_broken_fails() -> None:
@@ -161,8 +155,7 @@ def test_path_under_which_no_test_ran_is_unknown() -> None:
      ("tests/test_cor", False), ("tests/test_core.py::test_dou", False), ("test_core.py", False)],
 )  # fmt: skip
 def test_path_binds_whole_names_only(path: str, *, bound: bool) -> None:
-    finding = only(a_task(criteria=[a_criterion(tests=[path])]), "BL002")
-    assert (finding.outcome is P) == bound
+    assert (only(a_task(criteria=[a_criterion(tests=[path])]), "BL002").outcome is P) == bound
 
 
 def test_parameters_of_a_named_test_are_bound() -> None:
@@ -173,10 +166,8 @@ def test_parameters_of_a_named_test_are_bound() -> None:
 
 def test_marker_binds_a_test_of_another_file() -> None:
     task = a_task(criteria=[a_criterion(tests=[])], entry_points=[])
-    marked = a_record(id="tests/test_far.py::test_x", criteria=("T1/AC1",))
-    assert only(task, "BL002", a_run(marked)).outcome is P
-    other = a_record(id="tests/test_far.py::test_x", criteria=("T2/AC1",))
-    assert only(task, "BL002", a_run(other)).outcome is U
+    assert only(task, "BL002", a_run(a_record(id="tests/test_far.py::test_x", criteria=("T1/AC1",)))).outcome is P
+    assert only(task, "BL002", a_run(a_record(id="tests/test_far.py::test_x", criteria=("T2/AC1",)))).outcome is U
 
 
 def test_deselected_test_that_stands_for_a_criterion_leaves_it_open() -> None:
@@ -199,8 +190,7 @@ def test_fifty_first_failure_still_fails() -> None:
     skipped = [a_record(TestOutcome.SKIPPED, id=f"{name}s") for name in names]
     failed = [a_record(TestOutcome.FAILED, id=name) for name in names]
     for run in (a_run(*skipped, *failed), a_run(*failed)):
-        seen = bl(ONE, "BL002", run)
-        assert [f.outcome for f in seen].count(F) == 51
+        assert [f.outcome for f in bl(ONE, "BL002", run)].count(F) == 51
 
 
 def test_code_alone_never_passes_a_criterion() -> None:
@@ -280,8 +270,7 @@ def test_code_that_asks_whether_a_test_looks_on_is_open_unless_something_else_sh
 
 
 def test_mark_that_only_looks_like_a_marker_is_named() -> None:
-    marked = a_run(a_record(near=(("criteria", "T1/AC1"), ("dataset", "squad/v2"))))
-    (found,) = bl(ONE, "BL004", marked)
+    (found,) = bl(ONE, "BL004", a_run(a_record(near=(("criteria", "T1/AC1"), ("dataset", "squad/v2")))))
     said = "pytest.mark.criteria of tests/test_core.py::test_double names 'T1/AC1' and binds no test to anything."
     assert (found.outcome, found.level, found.message) == (F, Level.MUST, said)
 
@@ -291,8 +280,7 @@ def test_markers_of_other_tasks_are_none_of_ours_and_own_ones_must_exist() -> No
     missing = only(ONE, "BL004", a_run(a_record(criteria=("T1/AC12",))))
     said = "tests/test_core.py::test_double is marked for 'T1/AC12', which does not exist; did you mean 'T1/AC1'?"
     assert (missing.outcome, missing.message) == (F, said)
-    asked = narrowed(a_task(), "AC1")
-    assert only(asked, "BL004", a_run(a_record(criteria=("T1/AC2",)))).outcome is P
+    assert only(narrowed(a_task(), "AC1"), "BL004", a_run(a_record(criteria=("T1/AC2",)))).outcome is P
 
 
 @pytest.mark.parametrize("marker", ["AC1", "T1-AC1", "", "T1/", "T1/AC1 ", "T1/AC1/x", "7"])
@@ -310,21 +298,18 @@ def test_unseen_markers_are_unknown() -> None:
     [(Level.MUST, Severity.CRITICAL), (Level.SHOULD, Severity.MEDIUM), (Level.ADVISORY, Severity.LOW)],
 )
 def test_severity_follows_from_the_level(level: Level, severity: Severity) -> None:
-    task = a_task(criteria=[a_criterion(level=level)])
-    finding = only(task, "BL002", a_run(a_record(TestOutcome.FAILED)))
+    finding = only(a_task(criteria=[a_criterion(level=level)]), "BL002", a_run(a_record(TestOutcome.FAILED)))
     assert (finding.level, finding.severity) == (level, severity)
 
 
 def test_measured_criterion_leaves_its_tests_to_the_performance_gate() -> None:
-    task = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])])
-    assert only(task, "BL002").outcome is N
+    assert only(a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])]), "BL002").outcome is N
 
 
 @pytest.mark.parametrize("bound", ["tests", "tests/test_two.py"])
 def test_file_that_was_never_collected_leaves_its_criterion_open(bound: str) -> None:
-    task = a_task(criteria=[a_criterion(tests=[bound])])
     file = "tests/test_two.py"
     run = a_run(left_out=(LeftOut(id=file, location=Location(path=file), how=Out.UNCOLLECTED),))
-    (finding, *_) = bl(task, "BL002", run)
+    (finding, *_) = bl(a_task(criteria=[a_criterion(tests=[bound])]), "BL002", run)
     assert (finding.outcome, str(finding.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
     assert "never collected" in finding.message

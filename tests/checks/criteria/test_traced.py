@@ -35,8 +35,7 @@ def code(task: Task, seen: SourceTree) -> list[Finding]:
 
 
 def test_each_place_that_fits_is_an_implementation_with_its_lines() -> None:
-    other = Location(path="pkg/core.py", line=7, last_line=9)
-    found = code(bound(), tree(PLACE, other))
+    found = code(bound(), tree(PLACE, Location(path="pkg/core.py", line=7, last_line=9)))
     assert [(f.outcome, str(f.location), f.subject) for f in found] == [
         (P, "pkg/core.py:2", f"pattern {PATTERN}"),
         (P, "pkg/core.py:7-9", f"pattern {PATTERN} #2"),

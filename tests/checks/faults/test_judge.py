@@ -118,5 +118,4 @@ def test_other_values_are_no_missing_body() -> None:
 
 
 def test_promises_are_left_to_the_code_that_does_nothing() -> None:
-    found = judged(a_symbol("Null", End.SURVIVED, promise=True))
-    assert found.outcome is Outcome.NOT_APPLICABLE
+    assert judged(a_symbol("Null", End.SURVIVED, promise=True)).outcome is Outcome.NOT_APPLICABLE

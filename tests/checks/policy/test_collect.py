@@ -137,8 +137,7 @@ def test_calculations_are_compared_row_by_row() -> None:
     assert (wider[0], wider[1].endswith("tolerance: 0.01 -> 0.5")) == (BAR, True)
     assert [part for part, _ in lowered(calculating(), tabled({"args": [2], "expected": 5}))] == [BAR]
     assert [part for part, _ in lowered(calculating(), calculating(expected=3))] == [CHANGED]
-    other = calculating(args=[0], expected=0)
-    assert [part for part, _ in lowered(calculating(), other)] == [BAR]
+    assert [part for part, _ in lowered(calculating(), calculating(args=[0], expected=0))] == [BAR]
 
 
 def test_row_that_is_exchanged_is_gone_and_no_two_rows_are_taken_for_one() -> None:

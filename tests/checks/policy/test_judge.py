@@ -49,8 +49,7 @@ def test_missing_history_is_unknown_and_neither_stops_nor_speaks_for_the_change(
     (finding,) = judged(None)
     assert (finding.outcome, finding.level) == (U, Level.ADVISORY)
     assert decide([a_finding(), finding]).decision is Decision.PASS
-    declared = finding.model_copy(update={"basis": Basis.DECLARED})
-    assert decide([declared]).decision is Decision.INCONCLUSIVE
+    assert decide([finding.model_copy(update={"basis": Basis.DECLARED})]).decision is Decision.INCONCLUSIVE
 
 
 def test_bar_that_stands_says_nothing_of_the_work() -> None:
@@ -59,8 +58,7 @@ def test_bar_that_stands_says_nothing_of_the_work() -> None:
     assert finding.message == (
         "None of the limits, bindings, tests and settings that are compared asks for less than at main (bbbbbbbbbbbb)."
     )
-    declared = finding.model_copy(update={"basis": Basis.DECLARED})
-    assert decide([declared]).decision is Decision.INCONCLUSIVE
+    assert decide([finding.model_copy(update={"basis": Basis.DECLARED})]).decision is Decision.INCONCLUSIVE
 
 
 def test_what_was_not_compared_is_unknown_beside_what_was() -> None:

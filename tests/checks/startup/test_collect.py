@@ -46,8 +46,7 @@ def module(found: Startup, name: str) -> Imported:
 
 
 def test_package_is_built_in_a_copy(tmp_path: Path) -> None:
-    found = seen(tmp_path, {"pyproject.toml": BUILDABLE, "backend.py": BACKEND, "pkg/core.py": "x = 1\n"})
-    built = found.build
+    built = seen(tmp_path, {"pyproject.toml": BUILDABLE, "backend.py": BACKEND, "pkg/core.py": "x = 1\n"}).build
     assert (built.ending, built.wheel) == (Outcome.PASSED, "pkg-1-py3-none-any.whl")
     assert not list((tmp_path / "project").rglob("*.whl"))
     assert not (tmp_path / "project-evidence/startup/source").exists()

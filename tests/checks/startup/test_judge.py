@@ -51,8 +51,7 @@ def test_modules_that_fail_at_one_line_are_one_cause() -> None:
     modules = [
         a_module(f"pkg.m{i}", F, error="E: x", why="does not import by itself: E: x", location=where) for i in range(3)
     ]
-    found = findings("EX008", started(*modules))
-    (cause,) = causes(found)
+    (cause,) = causes(findings("EX008", started(*modules)))
     assert cause.title == "pkg.m0 does not import by itself: E: x (and 2 more like it)"
 
 

@@ -48,11 +48,6 @@ def test_the_json_result_has_every_step(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def digest_of(output: str) -> str:
-    (line,) = (line for line in output.splitlines() if line.startswith("digest"))
-    return line.split()[1]
-
-
 def save_and(sign: signal.Signals) -> Callable[..., None]:
     """Return what writes a checkpoint, and then sends this process a signal."""
 
@@ -79,7 +74,8 @@ def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(
         assert main(each) == 0
         out = capsys.readouterr().out
         assert "8 applied, 0 skipped" in out
-        digests.append(digest_of(out))
+        (digest,) = (line for line in out.splitlines() if line.startswith("digest"))
+        digests.append(digest)
     assert digests[0] == digests[1]
 
 

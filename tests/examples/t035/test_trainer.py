@@ -66,8 +66,7 @@ def test_use_amp_on_a_cpu_trains_in_fp32_to_the_end_with_one_warning(monkeypatch
     assert result.warnings == (result.reason,)
     assert dtypes == {torch.float32}
     assert (result.precision, result.applied_steps, result.skipped_steps) == ("fp32", 6, 0)
-    plain = train(a_config(use_amp=False))
-    assert result.history == plain.history
+    assert result.history == train(a_config(use_amp=False)).history
 
 
 @pytest.mark.criterion("T035/AC6")
