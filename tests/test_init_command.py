@@ -93,6 +93,17 @@ def test_code_that_none_of_the_proposed_tests_uses_is_left_out(tmp_path: Path) -
     assert bound(task)["AC1"][0] == ["words.coding:encode"]
 
 
+def test_what_tests_take_of_other_packages_is_no_code_of_the_project(tmp_path: Path) -> None:
+    tests = "import json\nfrom pickle import dumps\n\n" + FILES["tests/test_store.py"].replace(
+        "Store().save('a'), 'a')", "Store().save('a'), json.load(dumps('a')))"
+    )
+    files = {**FILES, "src/words/eco.py": "def dumps(): ...\n\n\ndef load(): ...\n", "tests/test_store.py": tests}
+    assert bound(proposed(written(tmp_path / "project", files)))["AC2"][0] == [
+        "words.store:Store",
+        "words.store:Store.save",
+    ]
+
+
 def test_all_tests_that_use_the_code_are_proposed_where_they_are_few(tmp_path: Path) -> None:
     tests = {
         "tests/test_coding.py": FILES["tests/test_coding.py"] + "\n\ndef test_nothing():\n    assert encode('') == []\n"

@@ -4,7 +4,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -73,7 +73,8 @@ def perform(
     tests = _tests(root, implementation)
     code = [*{each.name: each for each in _definitions(root, implementation)}.values()]  # the last of several overloads
     names = _changed(root, base, implementation)
-    changed, known = [each for each in code if each.name in names], [*_test_functions(root, tests)]
+    own = {"", *(each.name.partition(":")[0].partition(".")[0] for each in code)}
+    changed, known = [each for each in code if each.name in names], [*_test_functions(root, tests, own)]
     proposed = [*_proposed([*criteria, *_items(described)], code, changed, known)]
     headings = filter(None, map(HEADING.match, described.splitlines()))
     title = title or next((each["text"].strip() for each in headings), "") or f"What {task} must do"
@@ -217,13 +218,13 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
                     yield Named(f"{module_name(path)}:{name}", _words(f"{name} {first}"))
 
 
-def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
+def _test_functions(root: Path, paths: tuple[str, ...], own_tops: set[str]) -> Iterator[Named]:
     """Yield the test functions of some files, with the names that they and their class use; of a mixin its file."""
     parsed = [*_parsed(root, paths)]
     usual = {path.parent for path, _ in parsed if is_test_file(path)}
     for path, module in parsed:
         if is_test_file(path) or path.parent not in usual:  # `python_files` may name others
-            shown, aliases = path.relative_to(root).as_posix(), module.aliases
+            shown = path.relative_to(root).as_posix()
             held = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
             members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}
             taken = {"", *(node.name for node in held if node.name.startswith("Test"))}
@@ -234,14 +235,17 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
                 owner, _, own = name.rpartition(".")
                 if own.startswith("test") and not isinstance(node, ast.ClassDef) and owner in {"", *members}:
                     tops = [one for one in members.get(owner, ()) if not getattr(one, "name", "").startswith("test")]
-                    used = {used for one in (node, *tops) for used in _names(one, aliases)}
+                    used = {used for one in (node, *tops) for used in _names(one, module, own_tops)}
                     test = "::".join([shown, *name.split(".")])
                     yield Named(test if owner in taken else shown, _words(test), frozenset(used))
 
 
-def _names(node: ast.AST, aliases: Mapping[str, str]) -> frozenset[str]:
-    """Return the imported names that are used, as they are defined, and the members after a dot."""
-    every = [*ast.walk(node)]
+def _names(node: ast.AST, module: SourceModule, own_tops: set[str]) -> frozenset[str]:
+    """Return the imported names that are used, as they are defined, and members after a dot; none of other packages."""
+    aliases = module.aliases
+    foreign = {name.partition(".")[0] for name in aliases.values()} - own_tops
+    names = [e for e in ast.walk(node) if isinstance(e, ast.Name | ast.Attribute)]
+    every = [e for e in names if (module.dotted(e) or "").partition(".")[0] not in foreign]
     bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in aliases or "*" in aliases)}
     members = {e.attr for e in every if isinstance(e, ast.Attribute)}
     return frozenset({aliases.get(name, name).rpartition(".")[2] for name in bare} | members)
