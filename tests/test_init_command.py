@@ -97,7 +97,8 @@ def test_what_tests_take_of_other_packages_is_no_code_of_the_project(tmp_path: P
     tests = "import json\nfrom pickle import dumps\n\n" + FILES["tests/test_store.py"].replace(
         "Store().save('a'), 'a')", "Store().save('a'), json.load(dumps('a')))"
     )
-    files = {**FILES, "src/words/eco.py": "def dumps(): ...\n\n\ndef load(): ...\n", "tests/test_store.py": tests}
+    eco = "def dumps(): ...\n\n\ndef load(): ...\n\n\ndef save(): ...\n"
+    files = {**FILES, "src/words/eco.py": eco, "tests/test_store.py": tests}
     assert bound(proposed(written(tmp_path / "project", files)))["AC2"][0] == [
         "words.store:Store",
         "words.store:Store.save",

@@ -155,7 +155,8 @@ def _few(tests: Known) -> list[Named]:
 
 def _is_used(symbol: Named, test: Named) -> bool:
     """Return whether a test writes the name of a symbol: for a method, that of its class beside it."""
-    return {*symbol.told.split(".")} <= test.uses
+    first, *members = symbol.told.split(".")
+    return first in test.uses and all({name, f".{name}"} & test.uses for name in members)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -241,13 +242,13 @@ def _test_functions(root: Path, paths: tuple[str, ...], own_tops: set[str]) -> I
 
 
 def _names(node: ast.AST, module: SourceModule, own_tops: set[str]) -> frozenset[str]:
-    """Return the imported names that are used, as they are defined, and members after a dot; none of other packages."""
+    """Return the names that are used of own packages, as they are defined, and after a dot the members of objects."""
     aliases = module.aliases
     foreign = {name.partition(".")[0] for name in aliases.values()} - own_tops
     names = [e for e in ast.walk(node) if isinstance(e, ast.Name | ast.Attribute)]
-    every = [e for e in names if (module.dotted(e) or "").partition(".")[0] not in foreign]
-    bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in aliases or "*" in aliases)}
-    members = {e.attr for e in every if isinstance(e, ast.Attribute)}
+    every = [(e, top) for e in names if (top := (module.dotted(e) or "?").partition(".")[0]) not in foreign]
+    bare = {e.id for e, _ in every if isinstance(e, ast.Name) and (e.id in aliases or "*" in aliases)}
+    members = {e.attr if top in own_tops else f".{e.attr}" for e, top in every if isinstance(e, ast.Attribute)}
     return frozenset({aliases.get(name, name).rpartition(".")[2] for name in bare} | members)
 
 
