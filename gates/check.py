@@ -156,15 +156,11 @@ class EvidenceSet:
         return made
 
     def shared(self, make: Callable[[Task, Context], AbstractContextManager[T]], task: Task, context: Context) -> T:
-        """Return what several kinds of evidence use, made once and left by `close`."""
+        """Return what several kinds of evidence use, made once and left when the stack is closed."""
         if make not in self.opened:
             self.opened[make] = self.stack.enter_context(make(task, context))
+            self.stack.callback(self.opened.clear)
         return cast("T", self.opened[make])
-
-    def close(self) -> None:
-        """Leave what kinds of evidence share."""
-        self.opened.clear()
-        self.stack.close()
 
     def _wrote(self, *folders: Path | None, context: Context) -> bool:
         """Return whether the run has written a file there, reports aside."""

@@ -173,7 +173,7 @@ def _in_doubt(value: object) -> bool:
         case tuple():
             return any(map(_in_doubt, value))
         case PytestRun():
-            doubt = not value.complete or bool(value.unstable)
+            return not value.complete or bool(value.unstable) or _in_doubt((value.process, value.repeats))
         case EmptiedCode():
             doubt = value.in_doubt
         case ChangedLines():

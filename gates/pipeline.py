@@ -4,7 +4,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
-    with guarded_folder() as beside, closing(evidence):
+    with guarded_folder() as beside, evidence.stack:
         evidence.copy = beside / "copy"
         context = replace(context, copied=cache(partial(copy_project, context.root, evidence.copy, copies=0)))
         return _run(task, context, selection, progress, evidence)
@@ -187,7 +187,7 @@ def _in_stages(
         for gate in group:
             reports.append(_run_gate(gate, task, context, evidence, selection, blocked_by, progress))
             yield reports[-1]
-        evidence.close()  # before anything is measured
+        evidence.stack.close()  # before anything is measured
         if not selection.keep_going:
             blocked_by = blocked_by or " and ".join(each.name for each in reports if each.decision is Decision.BLOCK)
 

@@ -391,7 +391,7 @@ def collected(task: Task, context: Context, *kinds: type[Evidence]) -> EvidenceS
     for kind in kinds:
         seen.collect(kind, task, context)
         assert seen.get(kind), seen.why_missing(kind)
-    seen.close()
+    seen.stack.close()
     return seen
 
 

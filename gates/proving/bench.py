@@ -70,10 +70,10 @@ class Bench:
         """Return the world as it is in the first copy."""
         return replace(self._context, root=self.copies(1)[0], evidence=self._fresh("seen"))
 
-    def start(self, packages: Iterable[str] = ()) -> None:
-        """Start what forks workers, if it does not run, and let it import packages: the copies need not be there."""
+    def start(self, packages: Iterable[str] = ()) -> tuple[int, Lines]:
+        """Return the pipes of what forks workers; where it does not run, start it: it needs no copies to be there."""
         if self._pipes:
-            return
+            return self._pipes
         (theirs, orders), (heard, answers) = os.pipe(), os.pipe()
         for number in (orders, heard):
             self._process.callback(os.close, number)
@@ -88,6 +88,7 @@ class Bench:
             os.close(theirs)
             os.close(answers)
         self._pipes = orders, Lines(heard)
+        return self._pipes
 
     def try_all(self, faults: list[Told], run: PytestRun | None, deadline: float) -> list[Told]:
         """Try faults in all copies at once until the time is up; `run`, without a fault, says what the tests need."""
@@ -107,10 +108,9 @@ class Bench:
             plans.append(own / PLAN)
             plan = {**common, **places, "faults": faults[number :: len(roots)]}
             plans[-1].write_text(json.dumps(plan), encoding="utf-8")
-        results = [plan.with_name(RESULTS) for plan in plans]
 
         def told() -> list[Told]:
-            return [line for path in results for line in lines_in(path)]
+            return [line for plan in plans for line in lines_in(plan.with_name(RESULTS))]
 
         progress.so_far = lambda: f"{sum('tries' in line for line in told())} of {len(faults)} tried"
         self._order({"packages": run.packages if run else (), "plans": [*map(str, plans)]}, limit_s)
@@ -118,9 +118,7 @@ class Bench:
 
     def _order(self, order: Told, limit_s: float) -> None:
         """Have plans worked through; what has not come to its end by then is ended."""
-        self.start()
-        assert self._pipes
-        orders, answers = self._pipes
+        orders, answers = self.start()
         with suppress(BrokenPipeError):
             os.write(orders, json.dumps(order).encode() + b"\n")
         limit = time.monotonic() + limit_s

@@ -53,5 +53,5 @@ def test_what_tries_faults_starts_beside_the_tests_where_some_will_be_tried(tmp_
         seen = EvidenceSet({**present})
         pipeline._foresee(a_task(), a_context(root), Selection(gates=gates), seen)
         assert len(seen.opened) == expected
-        seen.close()
+        seen.stack.close()
         assert not seen.opened

@@ -81,20 +81,21 @@ class Traced(Model):
     def where(self) -> Where:
         """Return for each file and line the contexts that ran it, of all processes together."""
         found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for context, path, lines in self.told():
-            own = found[path]
-            for line in lines:
-                own[line].add(context)
+        for context, ran in self.told():
+            for path, lines in ran.items():
+                own = found[path]
+                for line in lines:
+                    own[line].add(context)
         return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
 
-    def told(self) -> Iterator[tuple[str, str, list[int]]]:
-        """Yield what ran, in its order: a context, a file and lines of it; each of them may come more than once."""
+    def told(self) -> Iterator[tuple[str, dict[str, list[int]]]]:
+        """Yield what ran, in its order: a context, and lines by file; each of them may come more than once."""
         real = cache(os.path.realpath)  # asked in each context, and slow
         try:
             for path in self.data:
                 with path.open(encoding="utf-8") as file:
                     for context, ran in map(json.loads, file):
-                        yield from ((context, real(name), lines) for name, lines in ran.items())
+                        yield context, {real(name): lines for name, lines in ran.items()}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
 
@@ -149,10 +150,10 @@ class Taking(NamedTuple):
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
         moved = {path: before.moved(after) for path, (before, after) in self.units.items()}
         with (folder / f"data.{TAKEN}").open("w", encoding="utf-8") as file:
-            for name, path, lines in chain.from_iterable(traced.told() for traced in self.traced):
+            for name, ran in chain.from_iterable(traced.told() for traced in self.traced):
                 if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
-                    now = [moved[path][line] for line in lines if line in moved[path]] if path in moved else lines
-                    file.write(f"{json.dumps([name, {path: now}])}\n")
+                    now = {p: [moved[p][n] for n in own if n in moved[p]] for p, own in ran.items() if p in moved}
+                    file.write(f"{json.dumps([name, ran | now])}\n")
         lists = ("modules", "foreign", "importing", "cached")
         kept = {name: tuple(each for one in self.traced for each in getattr(one, name)) for name in lists}
         told = Traced(ended=True, **kept)  # or nothing would be taken
