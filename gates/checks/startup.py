@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,16 +44,10 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[process.Pro
     if not says and not (context.root / "setup.py").is_file():
         why = "neither [build-system] nor setup.py says how it is built"
         return Built(ending=Outcome.NOT_APPLICABLE, problem=why), runs
-    from build import BuildBackendException, BuildException, ProjectBuilder, check_dependency
+    from build import BuildBackendException, BuildException, ProjectBuilder
 
-    whole, told = folder.with_name("source"), (project or {}).get("build-system")
-    table = told if isinstance(told, dict) else {}
-    backend = str(table.get("build-backend", "setuptools")).partition(":")[0]
-    with suppress(Exception):  # what is odd about the table is told when it is built
-        lacking = {one for one in table.get("requires", (backend,)) if any(check_dependency(one))}
-        is_there = "backend-path" in table or find_spec(backend.split(".")[0])
-        if lacking and not is_there and context.python == sys.executable:
-            return Built(ending=Outcome.UNKNOWN, problem=f"not installed here: {', '.join(sorted(lacking))}"), runs
+    whole, table = folder.with_name("source"), (project or {}).get("build-system")
+    backend = str((table if isinstance(table, dict) else {}).get("build-backend", "setuptools")).partition(":")[0]
 
     def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
         env, log = {**VERSIONS, "PIP_NO_INDEX": "1", **(extra_environ or {})}, folder.with_name("build")

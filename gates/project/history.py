@@ -54,9 +54,8 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        inside, _, prefix = ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE).partition(
-            b"\n"
-        )
+        told = ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE)
+        inside, _, prefix = told.partition(b"\n")
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
         self.prefix = os.fsdecode(prefix)  # the project's folder in it: nothing for its top, or it ends in a slash
@@ -266,7 +265,8 @@ class TwoStates:
     def named(self, paths: Iterable[str]) -> tuple[Files, Files]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""
         paths = [*paths]
-        return self.before(paths), {path: content for path in paths if (content := self._now(path)) is not None}
+        now = {path: content for path in paths if (content := self._now(path)) is not None}
+        return self.before(paths), now
 
     def changed(self, folders: Iterable[str], suffixes: str | tuple[str, ...]) -> tuple[Files, Files]:
         """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
