@@ -154,7 +154,7 @@ class Taking(NamedTuple):
                 if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
                     now = {p: [moved[p][n] for n in own if n in moved[p]] for p, own in ran.items() if p in moved}
                     file.write(f"{json.dumps([name, ran | now])}\n")
-        kept = {name: tuple(each for one in self.traced for each in getattr(one, name)) for name in LISTS}
+        kept = {name: tuple(sorted({each for one in self.traced for each in getattr(one, name)})) for name in LISTS}
         (folder / TAKEN).write_text(Traced(ended=True, **kept).model_dump_json(), encoding="utf-8")
 
 
