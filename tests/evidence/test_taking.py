@@ -67,6 +67,15 @@ def lonely():
 
 def ordered():
     return True
+
+
+def below_filled():
+    return 7
+
+
+@cache
+def filled():
+    return below_filled()
 """
 LATE = "from pkg.core import lonely\n\nNUMBER = lonely()\n"
 TESTS = """\
@@ -121,9 +130,9 @@ def test_limit():
 
 
 def test_late():
-    from pkg import late
+    from pkg import core, late
 
-    assert late.NUMBER == 0
+    assert late.NUMBER == 0 and core.filled() == 7
 
 
 def test_later():
@@ -144,6 +153,18 @@ def test_first():
 def test_second():
     assert ordered() and seen
 """
+LATER = """\
+def test_module():
+    from pkg import late
+
+    assert late.NUMBER == 0
+
+
+def test_filled():
+    from pkg import core
+
+    assert core.filled() == 7
+"""
 FILES = {
     "pkg/__init__.py": "",
     "pkg/core.py": CORE,
@@ -152,6 +173,7 @@ FILES = {
     "tests/test_core.py": TESTS,
     "tests/test_other.py": OTHER,
     "tests/test_order.py": ORDER,
+    "tests/test_same.py": LATER,
     "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {QUICK}\n",
     ".git/HEAD": "ref: refs/heads/main\n",
 }
@@ -261,6 +283,21 @@ def test_what_an_import_rests_on_that_only_one_of_two_runs_saw_holds_for_the_tes
         with Project(project.root, tmp_path / "first", first).edited(("pkg/core.py", "2 * x", "x * 2")) as further:
             second = collected(project.root, tmp_path / "second", further)
     assert (ran(first), ran(second)) == (doubling, doubling)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("return 0\n", "return 3 - 3\n"), ("return 7", "return 3 + 4")], ids=["imported", "filled"]
+)
+def test_what_outlasts_a_test_that_ran_again_binds_those_that_were_taken(
+    project: Project, tmp_path: Path, old: str, new: str
+) -> None:
+    with project.edited(HERE[2], ("pkg/core.py", "# by way", "# told\n    # by way")) as earlier:
+        first = collected(project.root, tmp_path / "first", earlier)
+        assert {"test_other.py::test_late", "test_same.py::test_module"} & (ran(first) or set()) == {
+            "test_other.py::test_late"
+        }
+        with Project(project.root, tmp_path / "first", first).edited(("pkg/core.py", old, new)) as further:
+            assert ran(collected(project.root, tmp_path / "second", further)) is ALL
 
 
 @pytest.mark.parametrize(

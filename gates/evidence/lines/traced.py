@@ -12,7 +12,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -35,7 +34,7 @@ Where = dict[str, dict[int, frozenset[str]]]
 
 
 # coverage documents its tables; to import it, or to ask it for lines, takes several times as long as to read them
-LISTS = ("unheard", "modules", "foreign", "outside", "importing", "cached")
+LISTS = ("unheard", "modules", "foreign", "outside", "importing", "cached", "lasted")
 
 
 class Traced(Model):
@@ -43,7 +42,7 @@ class Traced(Model):
 
     `outside` and `importing` are the contexts that asked git or a network, and that imported code; `unseen` says by
     context what it did that hides lines. `cached` are the lines of functions whose results are kept in the process,
-    each with its file.
+    and `lasted` those that ran in contexts of earlier processes whose effects outlast them, each with its file.
     """
 
     reason: str = ""
@@ -55,6 +54,7 @@ class Traced(Model):
     outside: tuple[str, ...] = ()
     importing: tuple[str, ...] = ()
     cached: tuple[tuple[str, int], ...] = ()
+    lasted: tuple[tuple[str, int], ...] = ()
     data: tuple[Path, ...] = ()
 
     @classmethod
@@ -98,6 +98,12 @@ class Traced(Model):
                         yield context, {real(name): lines for name, lines in ran.items()}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
+
+    @cached_property
+    def lasting(self) -> frozenset[str]:
+        """Return the contexts whose effects outlast them: they imported code, or filled what is kept."""
+        filled = (self.where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in self.cached)
+        return frozenset(self.importing).union(*filled)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -149,13 +155,19 @@ class Taking(NamedTuple):
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
         moved = {path: before.moved(after) for path, (before, after) in self.units.items()}
+        kept = {name: {each for one in self.traced for each in getattr(one, name)} for name in LISTS}
         with (folder / f"data.{TAKEN}").open("w", encoding="utf-8") as file:
-            for name, ran in chain.from_iterable(traced.told() for traced in self.traced):
+            for traced, (name, ran) in ((one, each) for one in self.traced for each in one.told()):
                 if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
                     now = {p: [moved[p][n] for n in own if n in moved[p]] for p, own in ran.items() if p in moved}
                     file.write(f"{json.dumps([name, ran | now])}\n")
-        kept = {name: tuple(sorted({each for one in self.traced for each in getattr(one, name)})) for name in LISTS}
-        (folder / TAKEN).write_text(Traced(ended=True, **kept).model_dump_json(), encoding="utf-8")
+                elif name in traced.lasting:
+                    kept["lasted"] |= {(path, line) for path, lines in ran.items() for line in lines}
+        for name in ("cached", "lasted"):
+            places = ((os.path.realpath(path), line) for path, line in kept[name])
+            kept[name] = {(path, moved[path].get(line, line) if path in moved else line) for path, line in places}
+        told = {name: tuple(sorted(each)) for name, each in kept.items()}
+        (folder / TAKEN).write_text(Traced(ended=True, **told).model_dump_json(), encoding="utf-8")
 
 
 def taking(
@@ -189,13 +201,11 @@ def _again(traced: Traced, tests: Iterable[str], earlier: Earlier, context: Cont
     if traced.doubts or traced.reason:
         raise _AnyTest
     yield from _of_tests((*traced.outside, *traced.unseen))
-    filled = (traced.where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in traced.cached)
-    lasting = frozenset(traced.importing).union(*filled)  # what they did outlasts the test
     for path, (before, now) in earlier.changed.items():
         shown, lines = context.shown(Path(path)), traced.where.get(path, {})
         own = [f"{TEST}{test}" for test in tests if test.split("::")[0] == shown]
         yield from own
-        changed = before.changed(now)
+        changed, lasted = before.changed(now), {*traced.lasted}
         if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
             word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
             others = (text for other, text in earlier.sources.items() if other != path)
@@ -205,10 +215,10 @@ def _again(traced: Traced, tests: Iterable[str], earlier: Earlier, context: Cont
             continue
         if lines.keys() <= {line for function in before.functions for line in lines_of(function)}:
             raise _AnyTest  # it was imported before anything was traced, or by nobody
-        for ran in (lines[line] for function in changed for line in lines_of(function) if line in lines):
-            if ran & lasting:
+        for line in (line for function in changed for line in lines_of(function)):
+            if (path, line) in lasted or lines.get(line, frozenset()) & traced.lasting:
                 raise _AnyTest
-            yield from _of_tests(ran)
+            yield from _of_tests(lines.get(line, ()))
 
 
 class _AnyTest(Exception):
