@@ -103,7 +103,7 @@ def _took_steps(one: Standing, task: Task, copy: Context, env: dict[str, str], m
     limit_s, took_s = one.timeout_s or copy.timeout_s, 0.0
     start = bench.launch(one.arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh, bench.Bench(Path(fresh)) as running:
-        worker = running.start("arm", start._replace(env={**env, **start.env, "PYTHONDONTWRITEBYTECODE": "1"}))
+        worker = running.start("arm", start._replace(env={**env, **start.env}))
         worker.hello(timeout_s=limit_s)
         if hoisted := (marks / CALLED).exists():
             (marks / CALLED).rename(marks / BEFORE)

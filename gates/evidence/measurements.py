@@ -28,7 +28,7 @@ from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Device, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Taken, digest_of
-from gates.project.files import bytecode_as_it_was, files_of, import_roots
+from gates.project.files import files_of, import_roots
 from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task
 
@@ -102,7 +102,7 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         logs = context.folder(f"workers-{measurement.id}-{device}").evidence
         one = counts_cpu(measurement, measures)
         plan = Plan(measurement, arms, limit_s, applies=lambda on: bool(_applying(measures, on)), one_processor=one)
-        way: Take = partial(timed, plan, measures, logs, context.root)
+        way: Take = partial(timed, plan, measures, logs)
     else:
         handing = _handed_over if measurement.read == "samples" else _again_and_again
         way = partial(handing, measurement, context, folder / f"{measurement.id}-{device}")
@@ -110,9 +110,9 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
 
 
 def counts_cpu(measurement: Measurement, measures: Sequence[Measure]) -> bool:
-    """Return whether CPU time decides all, of pools of one thread that can be bound to one processor."""
-    alone = measurement.threads == 1 and hasattr(os, "sched_setaffinity")
-    return alone and all(measure.of in CPU_TIME.values() for measure in measures)
+    """Return whether CPU time decides all, of workers with one thread, which can be bound to one processor."""
+    alone = measurement.threads == 1 and not any(arm.time for arm in measurement.arms.values())
+    return alone and hasattr(os, "sched_setaffinity") and all(one.of in CPU_TIME.values() for one in measures)
 
 
 def kept(run: MeasurementRun, path: Path) -> MeasurementRun:
@@ -163,11 +163,8 @@ def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
     return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
 
 
-def timed(plan: Plan, measures: Sequence[Measure], logs: Path, root: Path, run: MeasurementRun) -> MeasurementRun:
-    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where one fails.
-
-    What they compile in the project is theirs: its bytecode is removed afterwards.
-    """
+def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementRun) -> MeasurementRun:
+    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where one fails."""
 
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
         return run.model_copy(update={"samples": samples, "taken": taken})
@@ -179,8 +176,7 @@ def timed(plan: Plan, measures: Sequence[Measure], logs: Path, root: Path, run: 
         progress.so_far = lambda: done
         return answers.settled(asked, now)
 
-    with bytecode_as_it_was(root):
-        return seen(*measure(plan, logs, settled))
+    return seen(*measure(plan, logs, settled))
 
 
 def _applying(measures: Sequence[Measure], device: Device) -> list[Measure]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from pydantic import ValidationError
 
 from gates.child.asking import command
+from gates.child.guardian import remove
 from gates.child.noting import noting_env
 from gates.child.process import Running, running
 from gates.errors import EvidenceUnavailable
@@ -26,6 +27,7 @@ PROTOCOL = "gates.worker/1"
 START_S = 120.0
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SLACK_S = 0.001
+COMPILED = "compiled"  # the folder of what commands compiled, while they are timed
 CHUNK, LONGEST = 1 << 16, 1 << 20
 ENDED_S, GONE_S = 30.0, 30.0  # from the end of what an arm says to its own, to that of what started it
 Told = dict[str, Any]
@@ -126,12 +128,15 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self.end(0.0 if self._commands else 0.5)  # what starts arms ends by itself once they have
+        remove(self._folder / COMPILED)
 
     def end(self, patience_s: float = 0.0) -> None:
         """End all processes; what has nothing left to do may take a moment."""
-        if patience_s and self._running is not None:
-            self._running.wait(patience_s)
-        self._stack.close()
+        try:
+            if patience_s and self._running is not None:
+                self._running.wait(patience_s)
+        finally:
+            self._stack.close()
         self._commands = None
 
     @property
@@ -167,7 +172,10 @@ class Bench:
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
-        """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
+        """Run a command from its start to its end; raise `ArmFailed` where it does not end well.
+
+        It keeps its bytecode apart: in the project one arm could find more than another.
+        """
         if self._commands is None:
             theirs, told = os.pipe()
             like = Launch((sys.executable,), self._folder)
@@ -176,7 +184,8 @@ class Bench:
         told, start = self._commands
         start.told.pop(name, None)
         with suppress(OSError):  # where nobody reads it, its end says so
-            os.write(told, json.dumps({"key": name, **launch.order}).encode() + b"\n")
+            own = {"PYTHONPYCACHEPREFIX": str(self._folder / COMPILED), "PYTHONDONTWRITEBYTECODE": "", **launch.env}
+            os.write(told, json.dumps({"key": name, **launch._replace(env=own).order}).encode() + b"\n")
         ended = start.end_of(name, timeout_s)
         if ended is None:
             raise ArmFailed(f"{name} did not end within {timeout_s:g} s")
@@ -263,11 +272,8 @@ class Worker:
 
 
 def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "") -> Launch:
-    """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths.
-
-    It keeps its bytecode: from its second start on it finds all compiled, whatever was compiled before.
-    """
-    env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed), "PYTHONDONTWRITEBYTECODE": ""}
+    """Return how an arm is started, in the first of `paths`: another revision is the same call with other paths."""
+    env = {**dict.fromkeys(POOLS, str(threads)), "PYTHONHASHSEED": str(seed)}
     filled = arm.model_dump_json(include={"call", "args", "run", "time"}).replace("{device}", device)
     asked = Arm.model_validate_json(filled)
     if asked.call:

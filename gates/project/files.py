@@ -5,7 +5,7 @@ import fcntl
 import os
 import tomllib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -136,28 +136,10 @@ LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}
 
 def of_its_sources(root: Path) -> None:
     """Remove bytecode whose source was changed later: Python tells the two apart by second and size alone."""
-    for path in _bytecode(root):
-        source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
-        with suppress(OSError):
-            if source.stat().st_ctime_ns > path.stat().st_ctime_ns:
-                path.unlink(missing_ok=True)
-
-
-@contextmanager
-def bytecode_as_it_was(root: Path) -> Iterator[None]:
-    """Remove the bytecode that is written meanwhile, beside what was there."""
-    before = {*_bytecode(root)}
-    try:
-        yield
-    finally:
-        for path in {*_bytecode(root)} - before:
-            with suppress(OSError):
-                path.unlink()
-                path.parent.rmdir()  # which other files keep
-
-
-def _bytecode(root: Path) -> Iterator[Path]:
     for here, folders, names in os.walk(root):
-        if Path(here).name == "__pycache__":
-            yield from (Path(here, name) for name in names if name.endswith(".pyc"))
+        for path in (Path(here, name) for name in names if Path(here).name == "__pycache__" and name.endswith(".pyc")):
+            source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
+            with suppress(OSError):
+                if source.stat().st_ctime_ns > path.stat().st_ctime_ns:
+                    path.unlink(missing_ok=True)
         folders[:] = [name for name in folders if name not in LEFT_OUT]

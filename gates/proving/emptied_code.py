@@ -129,6 +129,8 @@ class _Trial:
         self._baseline = baseline
         self._read = cache(partial(Text.read, context.root))
         self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
+        files = {each.id: [path for path in each.tests if "::" not in path] for each in task.criteria}
+        self._whole = {name: [p if p.endswith(".py") else f"{p}/" for p in paths] for name, paths in files.items()}
 
     def subjects(self, run: PytestRun, tree: SourceTree, called: CalledCode | None) -> Iterator[_Subject]:
         """Yield the symbols of the criteria that tests passed for; some cannot be tried, or need not."""
@@ -203,6 +205,7 @@ class _Trial:
             "each": _sampled(subject.tests) if each else [],
             "listen": dict(self._listened(subject)),
             "of": subject.told.criterion,
+            "whole": self._whole[subject.told.criterion],
         }
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ def measured(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> M
     root, logs = a_folder(tmp_path / "p"), tmp_path / "logs"
     logs.mkdir(exist_ok=True)
     plan = a_plan(root, {"old": WORK, "new": new or WORK}, **{"pairs": 6, "restarts": 1, **how})
-    return attempt(MeasurementRun(id="bench", device="any"), (), "k", root, partial(timed, plan, (), logs, root))
+    return attempt(MeasurementRun(id="bench", device="any"), (), "k", root, partial(timed, plan, (), logs))
 
 
 def lines(tmp_path: Path) -> list[tuple[str, int]]:

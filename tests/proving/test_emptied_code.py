@@ -34,10 +34,6 @@ def opaque(x):
     return functools.reduce(max, [x])
 
 
-def limits():
-    return 1, 2
-
-
 def codes(text):
     return [ord(letter) for letter in text]
 
@@ -142,7 +138,6 @@ CRITERIA = {
     "OPAQUE": ("opaque", "assert core.opaque(3) == 3"),
     "OPAQUE_THERE": ("opaque", "assert core.opaque(3) is not None"),
     "OPAQUE_BOUNDS": ("opaque", "assert 0 <= core.opaque(3) <= 9"),
-    "READ": ("limits", "assert SHARE is not None"),
     "TYPE": ("codes", "assert isinstance(codes('a'), list)"),
     "EMPTY": ("codes", "assert all(code > 0 for code in codes(''))\n    assert len(codes('a')) < 9"),
     "EFFECT": ("keep", "keep(3)\n    assert KEPT[-1] == 3"),
@@ -213,8 +208,6 @@ import pytest
 
 from pkg import core
 from pkg.core import KEPT, TABLE, Shop, cached, codes, double, keep, switched
-
-SHARE = 1 / core.limits()[1]
 
 
 @pytest.fixture(scope="session")
@@ -301,7 +294,6 @@ def test_what_notices_that_code_does_nothing_what_does_not_and_what_is_not_tried
     seen: dict[str, EmptiedSymbol],
 ) -> None:
     noticed = {name: f"tests/test_core.py::test_{name.lower()}" for name in NOTICED.split()}
-    noticed["READ"] = "tests/test_core.py"  # it cannot be collected
     told = {name: one.by if one.noticed else one.why or one.end.value for name, one in seen.items()}
     assert told == {**noticed, **dict.fromkeys(SURVIVED.split(), "survived"), **NOT_TRIED}
 
@@ -332,3 +324,16 @@ def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_
     assert [symbol.tests for symbol in emptied.symbols] == [1, 1, 1]
     both = emptied.symbols[2]
     assert (both.noticing, both.missing) == (("tests/test_core.py::test_own",), ("tests/test_core.py::test_copy",))
+
+
+@pytest.mark.parametrize(("one", "by"), [("", "tests/test_core.py"), ("::test_share", "")])
+def test_a_file_that_stubbed_code_breaks_notices_where_it_is_bound_as_a_whole(
+    tmp_path: Path, one: str, by: str
+) -> None:
+    test = "from pkg.core import double\n\nSHARE = 1 / double(1)\n\n\ndef test_share():\n    assert SHARE\n"
+    root = written(tmp_path, {**GOOD, "tests/test_core.py": test})
+    committed(root)
+    task = a_task(criteria=[a_criterion(tests=[f"tests/test_core.py{one}"])], entry_points=[], measurements=[])
+    found = collected(task, a_context(root), PytestRun, SourceTree, ExecutedLines, EmptiedCode).get(EmptiedCode)
+    assert found is not None
+    assert [(each.by, each.noticed) for each in found.symbols] == [(by, bool(by))]

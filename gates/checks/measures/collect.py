@@ -208,6 +208,6 @@ def _run(sides: Sides, measures: Sequence[Measure], code: str) -> MeasurementRun
 
     def way(begun: MeasurementRun) -> MeasurementRun:
         _refuse_other_code(sides, one.arms[arm], plan, logs)
-        return timed(plan, measures, logs, sides.context.root, begun)
+        return timed(plan, measures, logs, begun)
 
     return kept(attempt(run, measures, key, sides.context.root, way), logs.with_suffix(".json"))

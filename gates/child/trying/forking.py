@@ -43,7 +43,8 @@ def _forked(plan: Told, here: str, paths: list[str], pipes: tuple[int, ...]) -> 
         for number in pipes:  # what a test leaves running must not hold them open
             os.close(number)
         os.chdir(plan["root"])
-        before, now = (env["PYTHONPATH"].split(os.pathsep) for env in (os.environ, plan["env"]))
+        both = (os.environ, here), (plan["env"], plan["root"])  # entries of the path may be relative
+        before, now = ([os.path.join(at, p) for p in env["PYTHONPATH"].split(os.pathsep)] for env, at in both)  # noqa: PTH118
         first = [plan["root"]] if here in paths else []
         sys.path[:] = [*first, *now, *(path for path in paths if path not in {here, *before})]
         os.environ |= plan["env"]

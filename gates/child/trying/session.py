@@ -36,7 +36,7 @@ class Recorder:
         self._run = told.get("run")
         self._keys = told.get("listen", {})
         self._events = events
-        self._raised = set[str]()
+        self._raised, self._whole = set[str](), tuple(told.get("whole", ()))
 
     def say(self, event: str, **facts: object) -> None:
         """Write one event, at once: the process may not live to write more."""
@@ -78,9 +78,10 @@ class Recorder:
             session.items[:] = [item for item in session.items if item.nodeid in self._run]
 
     def pytest_exception_interact(self, node: pytest.Collector, call: pytest.CallInfo[object]) -> None:
-        """Keep a file of tests that raised while it was read, if that was by what it calls, and not by an import."""
+        """Keep a file of tests that counts as a whole and raised by what it calls, not by an import, as it was read."""
         read = [str(each.path) for each in call.excinfo.traceback if each.name == "<module>"] if call.excinfo else []
-        self._raised |= {node.nodeid} if read == [str(node.path)] else set()
+        counts = read == [str(node.path)] and node.nodeid.startswith(self._whole)
+        self._raised |= {node.nodeid} if counts else set()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
@@ -154,8 +155,7 @@ def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode((ended if ended[0] else os.waitpid(pid, 0))[1])
-    facts = {"tests": told["tests"], "events": lines_in(events), "why": why, "code": code, "busy": busy}
-    return {**facts, "seconds": time.monotonic() - begun}
+    return {"events": lines_in(events), "why": why, "code": code, "busy": busy, "seconds": time.monotonic() - begun}
 
 
 def _fork(told: Told, log: Path) -> int:

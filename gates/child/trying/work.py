@@ -123,7 +123,7 @@ class Worker:
         try:
             if text is None:
                 return self._session(tests, limit_s * 3, *more)
-            return self._session(tests, limit_s, *more, busy_s=_busy_s(fault))
+            return self._session(tests, limit_s, *more, busy_s=_busy_s(fault), whole=fault.get("whole", []))
         finally:
             self._copy.restore()
 
@@ -164,11 +164,9 @@ def _function(fault: Told, test: str) -> tuple[str, str]:
 
 
 def _ends(session: Told) -> tuple[set[str], set[str]]:
-    """Return the tests of a session that failed in any phase, or with their file, and those that passed and did not."""
+    """Return the tests of a session that failed in any phase, and those that passed and did not."""
     ended = [event for event in session["events"] if event["event"] == "ended"]
-    raised = {event["id"] for event in session["events"] if event.get("raised")}
     failed = {event["id"] for event in ended if event["outcome"] == "failed"}
-    failed |= {test for test in session["tests"] if test.partition("::")[0] in raised}
     passed = {event["id"] for event in ended if event["when"] == "call" and event["outcome"] == "passed"}
     return failed, passed - failed
 

@@ -8,6 +8,7 @@ import hashlib
 import marshal
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import MAGIC_NUMBER
@@ -28,14 +29,18 @@ def keep(folder: Path) -> None:
     def rewritten(path: Path, config: pytest.Config) -> tuple[object, CodeType]:
         if not str(path).startswith(lasting):
             return made(path, config)
-        told = config.getini("enable_assertion_pass_hook")
-        about = (MAGIC_NUMBER, pytest.__version__, str(path), told, path.read_bytes())
+        hook = config.getini("enable_assertion_pass_hook")
+        about = (MAGIC_NUMBER, pytest.__version__, str(path), hook, path.read_bytes())
         key, own = _digest(*about).encode(), folder / _digest(str(path))
         with suppress(OSError, ValueError, EOFError, TypeError):
             known, _, code = own.read_bytes().partition(b"\n")
             if known == key:
                 return None, marshal.loads(code)  # noqa: S302  # as Python does with its own
-        result = made(path, config)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = made(path, config)
+        if told:  # each run is to hear it, by its own filters
+            return made(path, config)
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / ".gitignore").write_text("*\n", encoding="ascii")  # of git
