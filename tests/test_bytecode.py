@@ -69,6 +69,10 @@ def test_code_of_tests_that_pytest_rewrote_is_kept_by_their_text_and_not_in_ci(t
     assert not seen[0]
     assert seen[1] != seen[2] != seen[3] == seen[4]
     assert not [*project.rglob("*.pyc")]
+    tests.write_text(before.replace("2)", "2) * len('\\d') / 2"))  # Python warns as it compiles it, each time
+    for settings, code in (("", 3), ("", 3), ("filterwarnings = ['error']\n", 1)):
+        written(project, {"pyproject.toml": (project / "pyproject.toml").read_text() + settings})
+        assert gates(project, "run", "T1", "--gate", "execution", "--fresh", env={"CI": ""}).code == code
 
 
 def test_files_of_caches_and_hidden_folders_are_left_out(tmp_path: Path) -> None:
