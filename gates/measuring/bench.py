@@ -128,7 +128,6 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self.end(0.0 if self._commands else 0.5)  # what starts arms ends by itself once they have
-        remove(self._folder / COMPILED)
 
     def end(self, patience_s: float = 0.0) -> None:
         """End all processes; what has nothing left to do may take a moment."""
@@ -178,6 +177,7 @@ class Bench:
         """
         if self._commands is None:
             theirs, told = os.pipe()
+            self._stack.callback(remove, self._folder / COMPILED)
             like = Launch((sys.executable,), self._folder)
             self._commands = told, self._started("timing", {"orders": theirs}, [theirs], like)
             self._closed_with_it(told)

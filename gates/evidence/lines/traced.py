@@ -201,11 +201,12 @@ def _again(traced: Traced, tests: Iterable[str], earlier: Earlier, context: Cont
     if traced.doubts or traced.reason:
         raise _AnyTest
     yield from _of_tests((*traced.outside, *traced.unseen))
+    lasted = {*traced.lasted}
     for path, (before, now) in earlier.changed.items():
         shown, lines = context.shown(Path(path)), traced.where.get(path, {})
         own = [f"{TEST}{test}" for test in tests if test.split("::")[0] == shown]
         yield from own
-        changed, lasted = before.changed(now), {*traced.lasted}
+        changed = before.changed(now)
         if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
             word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
             others = (text for other, text in earlier.sources.items() if other != path)
