@@ -16,6 +16,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
+from gates.project.files import is_under
 from gates.proving.bench import Told, benched
 from gates.proving.cases import Baseline
 from gates.proving.emptying import Function, bodies, emptyings, exchanges, guard, is_heard, key_of, promises
@@ -129,8 +130,6 @@ class _Trial:
         self._baseline = baseline
         self._read = cache(partial(Text.read, context.root))
         self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
-        files = {each.id: [path for path in each.tests if "::" not in path] for each in task.criteria}
-        self._whole = {name: [p if p.endswith(".py") else f"{p}/" for p in paths] for name, paths in files.items()}
 
     def subjects(self, run: PytestRun, tree: SourceTree, called: CalledCode | None) -> Iterator[_Subject]:
         """Yield the symbols of the criteria that tests passed for; some cannot be tried, or need not."""
@@ -200,12 +199,16 @@ class _Trial:
 
     def _fault(self, name: str, subject: _Subject) -> Told:
         ways, each = [subject.file.but(parts) for parts in subject.tries], self._is_asked(subject)
+        files, bound = (
+            {test.split("::")[0] for test in subject.tests},
+            self._task.criterion(subject.told.criterion).tests,
+        )
         return {
             **self._baseline.asked(name, subject.file, ways, subject.tests),
             "each": _sampled(subject.tests) if each else [],
             "listen": dict(self._listened(subject)),
             "of": subject.told.criterion,
-            "whole": self._whole[subject.told.criterion],
+            "whole": sorted(file for file in files if any(is_under(file, path) for path in bound)),
         }
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:

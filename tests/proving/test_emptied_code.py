@@ -326,14 +326,21 @@ def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_
     assert (both.noticing, both.missing) == (("tests/test_core.py::test_own",), ("tests/test_core.py::test_copy",))
 
 
-@pytest.mark.parametrize(("one", "by"), [("", "tests/test_core.py"), ("::test_share", "")])
+@pytest.mark.parametrize(
+    ("bound", "by"),
+    [
+        ("tests/test_core.py", "tests/test_core.py"),
+        ("tests/", "tests/test_core.py"),
+        ("tests/test_core.py::test_share", ""),
+    ],
+)
 def test_a_file_that_stubbed_code_breaks_notices_where_it_is_bound_as_a_whole(
-    tmp_path: Path, one: str, by: str
+    tmp_path: Path, bound: str, by: str
 ) -> None:
     test = "from pkg.core import double\n\nSHARE = 1 / double(1)\n\n\ndef test_share():\n    assert SHARE\n"
     root = written(tmp_path, {**GOOD, "tests/test_core.py": test})
     committed(root)
-    task = a_task(criteria=[a_criterion(tests=[f"tests/test_core.py{one}"])], entry_points=[], measurements=[])
+    task = a_task(criteria=[a_criterion(tests=[bound])], entry_points=[], measurements=[])
     found = collected(task, a_context(root), PytestRun, SourceTree, ExecutedLines, EmptiedCode).get(EmptiedCode)
     assert found is not None
     assert [(each.by, each.noticed) for each in found.symbols] == [(by, bool(by))]

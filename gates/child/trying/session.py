@@ -36,7 +36,7 @@ class Recorder:
         self._run = told.get("run")
         self._keys = told.get("listen", {})
         self._events = events
-        self._raised, self._whole = set[str](), tuple(told.get("whole", ()))
+        self._raised, self._whole = set[str](), told.get("whole", ())
 
     def say(self, event: str, **facts: object) -> None:
         """Write one event, at once: the process may not live to write more."""
@@ -80,7 +80,7 @@ class Recorder:
     def pytest_exception_interact(self, node: pytest.Collector, call: pytest.CallInfo[object]) -> None:
         """Keep a file of tests that counts as a whole and raised by what it calls, not by an import, as it was read."""
         read = [str(each.path) for each in call.excinfo.traceback if each.name == "<module>"] if call.excinfo else []
-        counts = read == [str(node.path)] and node.nodeid.startswith(self._whole)
+        counts = read == [str(node.path)] and node.nodeid in self._whole
         self._raised |= {node.nodeid} if counts else set()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
