@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from pydantic import Field, JsonValue
 from pydantic_core import PydanticSerializationError
@@ -30,6 +30,7 @@ from gates.words import printable
 E = TypeVar("E", bound="Evidence")
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
+P = ParamSpec("P")
 LINE = r'{}(:|","line":|\\", line )\d'  # of a file, as a location, an error and a traceback tell it
 WROTE = "files were written that others may read"
 
@@ -155,10 +156,10 @@ class EvidenceSet:
         self.noted[name] = noted.model_copy(update={"doubt": doubt})
         return made
 
-    def shared(self, make: Callable[[Task, Context], AbstractContextManager[T]], task: Task, context: Context) -> T:
+    def shared(self, make: Callable[P, AbstractContextManager[T]], *about: P.args, **more: P.kwargs) -> T:
         """Return what several kinds of evidence use, made once and left when the stack is closed."""
         if make not in self.opened:
-            self.opened[make] = self.stack.enter_context(make(task, context))
+            self.opened[make] = self.stack.enter_context(make(*about, **more))
             self.stack.callback(self.opened.clear)
         return cast("T", self.opened[make])
 

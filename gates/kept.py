@@ -24,7 +24,6 @@ from pydantic import TypeAdapter
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
-from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.noting import Noted
 from gates.child.process import ProcessRun
@@ -37,6 +36,7 @@ from gates.model import Model
 from gates.project.copies import LEFT_OUT, is_left_out
 from gates.project.files import files_of
 from gates.project.revision import environment, git
+from gates.proving.changed_lines import ChangedLines
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Report
 from gates.task.task import Selection, Task

@@ -23,7 +23,6 @@ from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions import TestFiles
 from gates.checks.base_tests import BaseTests
 from gates.checks.entry_points import EntryPointRuns, EntryRun
-from gates.checks.faults import ChangedLines
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.config import Context
@@ -37,6 +36,7 @@ from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun
 from gates.model import CommandRecord, Finding, Location, Outcome, Revision, Severity
 from gates.pipeline import discover
+from gates.proving.changed_lines import ChangedLines
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.report import Report

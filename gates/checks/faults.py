@@ -1,94 +1,16 @@
 """Whether tests notice that code of a criterion does nothing, and mutants of the lines that a change alters."""
 
-import time
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import groupby
-from typing import Self
 
-from gates.check import About, Check, Evidence, EvidenceSet, about_criterion, beside
-from gates.config import Context
-from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import CommandRecord, Finding, Level, Location, Model, Planned, Severity
-from gates.project.files import is_code
-from gates.project.history import TwoStates
-from gates.proving.bench import benched
-from gates.proving.cases import Baseline, statements
+from gates.model import Finding, Level, Location, Planned, Severity
+from gates.proving.changed_lines import ChangedLines, MissedMutant
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.proving.proof import End
-from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.report import Section
 from gates.task.task import Criterion, Task, stands_beside
-from gates.words import counted, first_of, printable
-
-SHARE, LEAST_S = 2.0, 10.0  # of the time that the tests took, and at least
-MOST = 40
-
-
-class MissedMutant(Model):
-    """A mutant of a changed line, and the tests that ran it and passed."""
-
-    location: Location
-    title: str
-    tests: tuple[str, ...]
-
-
-class ChangedLines(Evidence):
-    """What the tests made of the mutants of changed lines; `untried` are those that there was no time for."""
-
-    base: str
-    tried: int = 0
-    untried: int = 0
-    missed: tuple[MissedMutant, ...] = ()
-
-    @classmethod
-    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
-        """Put mutants of the lines that differ from the merge base into a copy, and run the tests of these lines."""
-        states = TwoStates.since_base(context.root, context.base)
-        old, new = states.changed(task.implementation, ".py")
-        facts: dict[str, object] = {"how": f"mutants of lines changed since {states.commit[:12]}", "base": states.base}
-        run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
-        if new and (run is None or not run.complete or lines is None):
-            raise EvidenceUnavailable("which tests run the changed lines was not seen")
-        if not new or run is None:
-            return cls.model_validate(facts)
-        baseline = Baseline(run, lines)
-        unstable = {test.id for test, _ in run.unstable}
-        passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
-        code = [path for path in new if is_code(path, task.implementation)]
-        changes = (each for path in code for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
-        made, left = distinct(spread(task.id, changes), MOST)
-        asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in made}
-        begun = time.monotonic()
-        deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
-        ends = baseline.tried(asked, seen.shared(benched, task, context), deadline) if asked else {}
-        tried = [(name, End(end["end"])) for name, end in ends.items() if not end["idle"]]
-        about = {"argv": ("python", "-m", "pytest"), "ended": f"{counted(len(tried), 'mutant')} tried"}
-        took_s = round(time.monotonic() - begun, 1)
-        command = CommandRecord(purpose="mutants of changed lines", duration_s=took_s, **about)
-        missed = [
-            MissedMutant(location=mutant.location, title=printable(mutant.title), tests=tuple(map(printable, tests)))
-            for mutant, tests in (asked[name] for name, end in tried if end is End.SURVIVED)
-        ]
-        missed.sort(key=lambda one: (str(one.location), {"<", ">"}.isdisjoint(one.title.replace("->", ""))))
-        untried = len(made) - len(tried) + left
-        facts |= {"tried": len(tried), "untried": untried, "missed": missed, "commands": [command] if tried else []}
-        return cls.model_validate(facts)
-
-
-def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
-    """Yield mutants of the changed statements of a file that tests are seen to run."""
-    try:
-        file = Text.read(context.root, path)
-        blocks = SequenceMatcher(None, old.splitlines(), file.raw.splitlines(), autojunk=False).get_opcodes()
-        changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
-        touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
-    except (OSError, SyntaxError, ValueError):
-        return
-    yield from mutants(file, [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}])
-
+from gates.words import counted, first_of
 
 NAMED = 3
 

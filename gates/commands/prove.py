@@ -69,7 +69,7 @@ def _prove(task: Task, context: Context, bench: Bench, asked: ProveRequest, say:
     if faults:
         say(f"{len(faults)} faults to try by tests")
     with every(TELL_S, lambda: say(progress.so_far())):
-        ends = baseline.tried(faults, bench, time.time() + asked.budget_s)
+        bench.try_all(baseline.run, tried := baseline.faults(faults, asked.budget_s))
     changed = revision.observe(task, context).digest != before.digest
     return Proof(
         schema=PROOF_SCHEMA,
@@ -82,5 +82,5 @@ def _prove(task: Task, context: Context, bench: Bench, asked: ProveRequest, say:
         budget_s=asked.budget_s,
         environment=revision.environment(context),
         notes=tuple(filter(None, (note, CHANGED if changed else ""))),
-        criteria=tuple(concluded(*case, ends) for case in cases),
+        criteria=tuple(concluded(*case, tried.ends) for case in cases),
     )

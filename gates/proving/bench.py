@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,20 @@ from gates.task.task import Task
 COPIES = min(2, os.cpu_count() or 1)
 EXTRA_S, BEAT_S = 60.0, 0.1
 Told = dict[str, Any]
+
+
+class Faults:
+    """Faults to be tried within `budget_s`, and the lines that tell what came of them."""
+
+    def __init__(self, each: list[Told], budget_s: float) -> None:
+        self.each, self.budget_s = each, budget_s
+        self.asked = False  # of a bench
+        self.lines: list[Told] = []
+
+    @property
+    def ends(self) -> dict[str, Told]:
+        """Return what came of the first text of each fault that was tried, by its name."""
+        return {line["id"]: line["tries"][0] for line in self.lines if line.get("tries")}
 
 
 @contextmanager
@@ -90,23 +104,28 @@ class Bench:
         self._pipes = orders, Lines(heard)
         return self._pipes
 
-    def try_all(self, faults: list[Told], run: PytestRun | None, deadline: float) -> list[Told]:
-        """Try faults in all copies at once until the time is up; `run`, without a fault, says what the tests need."""
+    def try_all(self, run: PytestRun | None, *groups: Faults) -> None:
+        """Try one group after the other, in all copies at once; `run`, without a fault, says what the tests need."""
+        faults = [fault for group in groups for fault in group.each]
+        if not faults:
+            return
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         roots = self.copies(min(self._most, len(faults)))
         peak_bytes = (run and run.process.peak_memory_bytes) or 0
-        limits = {"deadline": deadline, "collect_s": self._context.timeout_s, "peak_bytes": peak_bytes}
+        limits = {"collect_s": self._context.timeout_s, "peak_bytes": peak_bytes}
         common = {**limits, "turns": self._turns, "pristine": str(self.pristine)}
+        common["rewritten"] = str(self._context.rewritten or "")
         self._turns += 1
-        longest = max((fault["tests_s"] for fault in faults), default=0)
-        limit_s = max(deadline - time.time(), 0) + 30 * longest + self._context.timeout_s + EXTRA_S
-        plans = list[Path]()
+        longest = max(fault["tests_s"] for fault in faults)
+        limit_s = sum(group.budget_s for group in groups) + 30 * longest + self._context.timeout_s + EXTRA_S
+        plans, dealt = list[Path](), _dealt(groups, len(roots))
         for number, root in enumerate(roots):
             own = scratch / str(number)
             (own / "tmp").mkdir(parents=True)
             places = {"root": str(root), "scratch": str(own), "env": {**self.env(root), "TMPDIR": str(own / "tmp")}}
             plans.append(own / PLAN)
-            plan = {**common, **places, "faults": faults[number :: len(roots)]}
+            shares = [{"budget_s": group.budget_s, "faults": own[number]} for group, own in dealt]
+            plan = {**common, **places, "groups": shares}
             plans[-1].write_text(json.dumps(plan), encoding="utf-8")
 
         def told() -> list[Told]:
@@ -114,7 +133,8 @@ class Bench:
 
         progress.so_far = lambda: f"{sum('tries' in line for line in told())} of {len(faults)} tried"
         self._order({"packages": run.packages if run else (), "plans": [*map(str, plans)]}, limit_s)
-        return told()
+        for number, group in enumerate(groups):
+            group.asked, group.lines = True, [line for line in told() if line["group"] == number]
 
     def _order(self, order: Told, limit_s: float) -> None:
         """Have plans worked through; what has not come to its end by then is ended."""
@@ -153,3 +173,16 @@ class Bench:
         path = self._folder / name
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+
+def _dealt(groups: Sequence[Faults], workers: int) -> list[tuple[Faults, list[list[Told]]]]:
+    """Return the share of each worker in each group; what each test is asked for is as much work again."""
+    loads, dealt = [0] * workers, []
+    for group in groups:
+        shares: list[list[Told]] = [[] for _ in loads]
+        for fault in group.each:
+            least = loads.index(min(loads))
+            loads[least] += 1 + bool(fault.get("each"))
+            shares[least].append(fault)
+        dealt.append((group, shares))
+    return dealt

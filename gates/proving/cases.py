@@ -12,7 +12,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
 from gates.model import Location
-from gates.proving.bench import Bench, Told
+from gates.proving.bench import Bench, Faults, Told
 from gates.proving.proof import CriterionProof, End, TriedFault
 from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.task.task import Criterion, Task
@@ -41,11 +41,10 @@ class Baseline:
         about = {"id": name, "file": file.path, "same": file.retold, "ways": ways}
         return {**about, "tests": tests, "tests_s": sum(took_s), "longest_s": max(took_s, default=0)}
 
-    def tried(self, faults: Mapping[str, Asked], bench: Bench, deadline: float) -> dict[str, Told]:
-        """Let tests look at each fault that has a name, until the time is up; return what came of those."""
-        asked = [self.asked(name, fault.file, [fault.text], tests) for name, (fault, tests) in faults.items()]
-        lines = bench.try_all(asked, self.run, deadline) if asked else []
-        return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
+    def faults(self, named: Mapping[str, Asked], budget_s: float) -> Faults:
+        """Return what a bench is to try of faults that have a name, each with the tests that look at it."""
+        each = [self.asked(name, fault.file, [fault.text], tests) for name, (fault, tests) in named.items()]
+        return Faults(each, budget_s)
 
     def contexts(self, place: Location) -> frozenset[str] | None:
         """Return the contexts that some lines ran in; `None` where nobody can tell."""

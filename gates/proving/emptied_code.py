@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Self
@@ -17,8 +18,9 @@ from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.project.files import is_under
-from gates.proving.bench import Told, benched
+from gates.proving.bench import Faults, Told, benched
 from gates.proving.cases import Baseline
+from gates.proving.changed_lines import changes
 from gates.proving.emptying import Function, bodies, emptyings, exchanges, guard, is_heard, key_of, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Parts, Text, is_docstring
@@ -182,10 +184,13 @@ class _Trial:
     def try_all(self, subjects: list[_Subject], run_s: float) -> None:
         """Empty each in one way after the other until a test notices; ask each test function of a must criterion."""
         baseline, results = self._baseline, defaultdict[str, Told](dict)
-        deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
-        faults = [self._fault(str(number), subject) for number, subject in enumerate(subjects)]
-        bench = self._seen.shared(benched, self._task, self._context)
-        for line in bench.try_all(faults, baseline.run, deadline):
+        budget_s = max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
+        own = Faults([self._fault(str(number), subject) for number, subject in enumerate(subjects)], budget_s)
+        bench, along = self._seen.shared(benched, self._task, self._context), list[Faults]()
+        with suppress(EvidenceUnavailable):  # it says so when it is asked for
+            along.append(self._seen.shared(changes, self._task, self._context, self._seen).faults)
+        bench.try_all(baseline.run, own, *along)
+        for line in own.lines:
             results[line["id"]] |= line
         asked = {(each.told.criterion, function_of(test)) for each in subjects for test in each.tests}
         for number, subject in enumerate(subjects):

@@ -1,6 +1,5 @@
 """The process that workers fork from: what it imports, where it cannot fork, when it starts and ends."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,8 @@ def test_double():
 def end_of_a_mutant(bench: Bench, root: Path) -> str:
     fault = next(mutants(Text.read(root, "pkg/core.py"), [Location(path="pkg/core.py", line=1, last_line=9)]))
     asked = {"one": (fault, ["tests/test_core.py::test_double"])}
-    return str(Baseline(None, None).tried(asked, bench, time.time() + PATIENCE_S)["one"]["end"])
+    bench.try_all(None, faults := Baseline(None, None).faults(asked, PATIENCE_S))
+    return str(faults.ends["one"]["end"])
 
 
 @pytest.mark.parametrize(("library", "forks"), [(CALM, True), (BUSY, False)])

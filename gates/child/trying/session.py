@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import pytest
 
+from .. import rewriting
 from .keeping import lines_in
 from .values import hearing
 
@@ -102,6 +103,8 @@ class Recorder:
 def main(told: Told) -> int:
     """Run pytest as told; return its exit code. What is compiled is kept only if that is asked for."""
     sys.dont_write_bytecode = not told.get("compiled")
+    if told.get("rewritten"):
+        rewriting.keep(Path(told["rewritten"]), copy=told["root"])
     with Path(told["events"]).open("a", encoding="utf-8") as events:
         recorder = Recorder(told, events)
         neutral = [*NEUTRAL, f"cache_dir={told['cache']}", "-W", UNTOLD]

@@ -148,6 +148,8 @@ class Worker:
             "tests": tests,
             "events": str(self._scratch / "events.jsonl"),
             "cache": str(self._scratch / "cache"),
+            "root": str(self._root),
+            "rewritten": self._plan["rewritten"],
             "arguments": [*files, "--maxfail=1", f"--rootdir={self._root}", *more],
             **facts,
         }
@@ -192,17 +194,19 @@ def _judged(session: Told) -> Told:
 
 
 def work(plan: Told, *, forked: bool) -> int:
-    """Try faults until there is none left or the time is up, and then ask each test that is to be asked."""
-    worker, deadline, faults = Worker(plan, forked=forked), plan["deadline"], plan["faults"]
-    worker.prepare(faults)
-    todo = [(worker.tried, fault) for fault in faults]
-    todo += [(worker.asked_each, fault) for fault in faults if fault.get("each")]
+    """Try the faults of each group until its time is up, and then ask each test that is to be asked."""
+    worker = Worker(plan, forked=forked)
+    worker.prepare([fault for group in plan["groups"] for fault in group["faults"]])
     with Path(plan["scratch"], RESULTS).open("a", encoding="utf-8") as results:
-        for look, fault in todo:
-            if time.time() > deadline:
-                break
-            results.write(json.dumps(look(fault, deadline)) + "\n")
-            results.flush()
+        for number, group in enumerate(plan["groups"]):
+            deadline, faults = time.time() + group["budget_s"], group["faults"]
+            todo = [(worker.tried, fault) for fault in faults]
+            todo += [(worker.asked_each, fault) for fault in faults if fault.get("each")]
+            for look, fault in todo:
+                if time.time() > deadline:
+                    break
+                results.write(json.dumps({"group": number, **look(fault, deadline)}) + "\n")
+                results.flush()
     return 0
 
 

@@ -8,10 +8,11 @@ from building import GOOD, a_context, a_criterion, a_task, collected, written
 
 from gates import kept
 from gates.check import EvidenceSet
-from gates.checks.faults import ChangedLines, judge
+from gates.checks.faults import judge
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
+from gates.proving.changed_lines import ChangedLines
 
 BEFORE = "def kept(x):\n    return x > 1\n\n\ndef price(count):\n    return count * 2\n"
 AFTER = BEFORE.replace("    return count * 2\n", "    if count > 10:\n        return count\n    return count * 2\n")

@@ -1,7 +1,7 @@
 """Keeps the code of tests whose assertions pytest has rewritten, which takes longer than many tests do.
 
 In a run pytest writes no bytecode itself: what lies in the project is as it was. The code is kept by the text of its
-file and by all that rewrites it.
+file and by all that rewrites it, and taken in copies of the project, too.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.util import MAGIC_NUMBER
+from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from types import CodeType
 
@@ -19,23 +19,30 @@ import pytest
 from _pytest.assertion import rewrite
 
 
-def keep(folder: Path) -> None:
-    """Let pytest take what is kept in `.gates/rewritten`, and keep there what it rewrites of project and packages."""
-    lasting = f"{folder.parents[1]}{os.sep}", f"{sys.prefix}{os.sep}"
+def keep(folder: Path, copy: str = "") -> None:
+    """Let pytest take what is kept in `.gates/rewritten`, and keep there what it rewrites of project and packages.
+
+    In a `copy` of the project it takes what was kept of the project.
+    """
+    home = str(folder.parents[1])
     made: Callable[[Path, pytest.Config], tuple[object, CodeType]] | None = getattr(rewrite, "_rewrite_test", None)
-    if made is None or not sys.dont_write_bytecode:
+    if made is None or not (copy or sys.dont_write_bytecode):
         return
+    hashed = "bytes" in str(made.__annotations__.get("return"))  # before pytest 9.1 it tells the file by its times
 
     def rewritten(path: Path, config: pytest.Config) -> tuple[object, CodeType]:
-        if not str(path).startswith(lasting):
+        name = home + str(path).removeprefix(copy) if copy and str(path).startswith(copy + os.sep) else str(path)
+        if not name.startswith((f"{home}{os.sep}", f"{sys.prefix}{os.sep}")):
             return made(path, config)
-        hook = config.getini("enable_assertion_pass_hook")
-        about = (MAGIC_NUMBER, pytest.__version__, str(path), hook, path.read_bytes())
-        key, own = _digest(*about).encode(), folder / _digest(str(path))
+        text, hook = path.read_bytes(), config.getini("enable_assertion_pass_hook")
+        key, own = _digest(MAGIC_NUMBER, pytest.__version__, name, hook, text).encode(), folder / _digest(name)
         with suppress(OSError, ValueError, EOFError, TypeError):
             known, _, code = own.read_bytes().partition(b"\n")
             if known == key:
-                return None, marshal.loads(code)  # noqa: S302  # as Python does with its own
+                state = source_hash(text) if hashed else path.stat()
+                return state, _placed(marshal.loads(code), str(path))  # noqa: S302  # as Python does with its own
+        if copy:
+            return made(path, config)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             result = made(path, config)
@@ -50,6 +57,14 @@ def keep(folder: Path) -> None:
         return result
 
     vars(rewrite)["_rewrite_test"] = rewritten
+
+
+def _placed(code: CodeType, path: str) -> CodeType:
+    """Return code as if it had been compiled from a path."""
+    if code.co_filename == path:
+        return code
+    constants = (_placed(each, path) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=path, co_consts=tuple(constants))
 
 
 def _digest(*parts: object) -> str:
