@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from .. import rewriting
+from ..witness import rewriting
 from .keeping import lines_in
 from .values import hearing
 

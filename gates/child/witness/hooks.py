@@ -16,8 +16,8 @@ from warnings import WarningMessage
 
 import pytest
 
-from .. import rewriting
 from ..asking import question_at
+from . import rewriting
 from .inside import Witness, judged, running, shuffle, watched_function, watched_test
 
 witness = Witness()
