@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -230,9 +231,27 @@ def _told(path: str) -> str:
         return str(error.errno)
 
 
-def installed(root: Path, python: str) -> str:
-    """Return the digest of the interpreter and every file that it may import, by sizes and times: tens of thousands."""
-    return _digest(_importable(root, python))
+def installed(root: Path, python: str) -> Callable[[], str]:
+    """Digest the interpreter and every file that it may import, by sizes and times; return what waits for it.
+
+    There are tens of thousands: a fork looks at them meanwhile.
+    """
+    read, write = os.pipe()
+    if not (pid := os.fork()):
+        try:
+            os.write(write, _digest(_importable(root, python)).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+
+    @cache
+    def digest() -> str:
+        with os.fdopen(read, encoding="ascii") as told:
+            text = told.read()
+        os.waitpid(pid, 0)
+        return text or os.urandom(8).hex()  # of a fork that failed: like nothing else
+
+    return digest
 
 
 def _importable(root: Path, python: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ def test_flaky(request) -> None:
 @pytest.fixture
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the packages of this environment, tens of thousands of files, be looked at by the first test alone."""
-    monkeypatch.setattr(kept, "installed", lambda *_: "")
+    monkeypatch.setattr(kept, "installed", lambda *_: str)
 
 
 few = pytest.mark.usefixtures("_few")
@@ -205,11 +205,11 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     library = written(tmp_path / "p/.venv/lib/python3/site-packages", {"one.py": "x = 1\n", **finder})
     monkeypatch.setattr(sys, "path", [str(library)])
     here = (tmp_path / "p", sys.executable)
-    before = kept.installed(*here)
+    before = kept.installed(*here)()
     (elsewhere / "two.py").write_text("y = 1\n")
-    linked = kept.installed(*here)
+    linked = kept.installed(*here)()
     (library / "one.py").write_text("x = 12\n")
-    assert len({before, linked, kept.installed(*here)}) == 3
+    assert len({before, linked, kept.installed(*here)()}) == 3
 
 
 @few

@@ -5,7 +5,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -69,6 +68,8 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
     for name in request.gates:
         one_of(name, {gate.name: gate for gate in pipeline.discover()}, "there is no gate")
     home = request.policy.root if request.policy else request.project.root
+    lasting = kept.takes(os.environ)
+    installed = kept.installed(request.project.root, request.project.python) if lasting else None
     task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
     whole = request.project.reports / task.id
@@ -80,7 +81,7 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
         markdown.check(templates, pipeline.draft(task))
     with guarded_folder() as folder:
         before = _last(out, task)
-        report = _judged(request, task, _context(request, home), selection, folder, before, say)
+        report = _judged(request, task, _context(request, home, folder), selection, installed, before, say)
         if interrupted() and not part:
             out, before = out / PARTIAL, None
         elsewhere = f" {in_shell(['--out', str(near(out))])}" if out != whole else ""
@@ -103,10 +104,10 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
     return f"{text.summary(report)}{more}\nreport: {near(out / first)}\n", report.verdict.exit_code
 
 
-def _context(request: Request, home: Path) -> Context:
-    """Return the world that a run looks at; the folder for its raw files is still to come."""
+def _context(request: Request, home: Path, folder: Path) -> Context:
+    """Return the world that a run looks at, with a folder for its raw files."""
     return replace(
-        request.project.context(Path()),
+        request.project.context(folder),
         repeat=request.repeat,
         today=datetime.now(UTC).date(),
         rules=home / request.project.settings.rules,
@@ -135,29 +136,33 @@ def _checked(request: Request, home: Path) -> Task:
 
 
 def _judged(
-    request: Request, task: Task, context: Context, asked: Selection, folder: Path, before: Report | None, say: Say
+    request: Request,
+    task: Task,
+    context: Context,
+    asked: Selection,
+    installed: Callable[[], str] | None,
+    before: Report | None,
+    say: Say,
 ) -> Report:
-    """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
-    keeps, root, reports = kept.takes(os.environ), request.project.root, request.project.reports
-    with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
-        installed = beside.submit(kept.installed, root, request.project.python) if keeps else None
-        state = kept.state_of(task, context, asked, reports) if keeps else None
-        earlier = None
-        if state and installed and not request.fresh and (root / kept.STORE).is_dir():
-            earlier = kept.find(root, state, installed.result(), folder)
-        taken = earlier.whole if earlier else {}
-        evidence = EvidenceSet({**taken}, earlier=earlier)
-        of_its_sources(root)
-        before = None if before and before.taken else before  # what was taken took no time
-        with _shown(say, _plan(task, asked, before), before, quiet=request.quiet) as shown:
-            own = replace(context, evidence=folder, rewritten=root / kept.REWRITTEN if keeps else None)
-            report = pipeline.run(task, own, asked, shown, evidence)
-        report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
-        if state and installed and not taken and not interrupted():
-            with asked_once():  # anew: whether it changed meanwhile
-                after = kept.state_of(task, context, asked, reports)
-            if after == state:
-                kept.keep(task, root, state.name(installed.result()), state, evidence, folder, report)
+    """Run the gates; what an earlier run left of the same state, and of what is `installed`, is not collected again."""
+    root, reports, folder = request.project.root, request.project.reports, context.evidence
+    state = kept.state_of(task, context, asked, reports) if installed else None
+    earlier = None
+    if state and installed and not request.fresh and (root / kept.STORE).is_dir():
+        earlier = kept.find(root, state, installed(), folder)
+    taken = earlier.whole if earlier else {}
+    evidence = EvidenceSet({**taken}, earlier=earlier)
+    of_its_sources(root)
+    before = None if before and before.taken else before  # what was taken took no time
+    with _shown(say, _plan(task, asked, before), before, quiet=request.quiet) as shown:
+        own = replace(context, rewritten=root / kept.REWRITTEN if installed else None)
+        report = pipeline.run(task, own, asked, shown, evidence)
+    report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
+    if state and installed and not taken and not interrupted():
+        with asked_once():  # anew: whether it changed meanwhile
+            after = kept.state_of(task, context, asked, reports)
+        if after == state:
+            kept.keep(task, root, state.name(installed()), state, evidence, folder, report)
     return report
 
 
