@@ -1,14 +1,19 @@
 """The files that a task speaks of; and stored bytecode, which does not run in the place of a source that changed."""
 
+import functools
 import importlib.util
 import os
 import py_compile
+import sys
 import time
 from pathlib import Path
+from types import CodeType
 
 import pytest
+from _pytest.assertion import rewrite
 from building import a_project, gates, written
 
+from gates.child.witness.rewriting import keep
 from gates.project.files import files_of, of_its_sources
 
 SOURCE = "def double(x: float) -> float:\n    return 2 * x\n"
@@ -73,6 +78,33 @@ def test_code_of_tests_that_pytest_rewrote_is_kept_by_their_text_and_not_in_ci(t
     for settings, code in (("", 3), ("", 3), ("filterwarnings = ['error']\n", 1)):
         written(project, {"pyproject.toml": (project / "pyproject.toml").read_text() + settings})
         assert gates(project, "run", "T1", "--gate", "execution", "--fresh", env={"CI": ""}).code == code
+
+
+def test_code_that_pytest_rewrote_is_taken_in_a_copy_as_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    made, make = list[Path](), rewrite._rewrite_test
+
+    @functools.wraps(make)
+    def counted(path: Path, config: pytest.Config) -> tuple[object, CodeType]:
+        made.append(path)
+        return make(path, config)
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    text = {"test_it.py": "def test_it():\n    assert True\n"}
+    home, copy = (written(tmp_path / name, text) / "test_it.py" for name in ("home", "copy"))
+    states = []
+    for path, place in ((home, ""), (copy, str(copy.parent))):
+        monkeypatch.setattr(rewrite, "_rewrite_test", counted)
+        keep(home.parent / ".gates/rewritten", place)
+        state, code = rewrite._rewrite_test(path, pytestconfig)
+        (inner,) = (each for each in code.co_consts if isinstance(each, CodeType))
+        assert (code.co_filename, inner.co_filename) == (str(path), str(path))
+        states.append(state)
+    assert type(states[0]) is type(states[1])
+    copy.write_text(text["test_it.py"].replace("True", "1"))
+    rewrite._rewrite_test(copy, pytestconfig)
+    assert made == [home, copy]
 
 
 def test_files_of_caches_and_hidden_folders_are_left_out(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Mutants of changed lines, in real repositories: the bound that no test asks for is told, and blocks nothing."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,25 +8,35 @@ from bar import committed, git
 from building import GOOD, a_context, a_criterion, a_task, collected, written
 
 from gates import kept
-from gates.check import EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.checks.faults import judge
 from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
+from gates.proving.bench import Bench, Faults
 from gates.proving.changed_lines import ChangedLines
+from gates.proving.emptied_code import EmptiedCode
 
 BEFORE = "def kept(x):\n    return x > 1\n\n\ndef price(count):\n    return count * 2\n"
 AFTER = BEFORE.replace("    return count * 2\n", "    if count > 10:\n        return count\n    return count * 2\n")
 TESTS = "from pkg.core import kept, price\n\n\ndef test_kept():\n    assert kept(3)\n\n\ndef test_price():\n"
-TASK = a_task(entry_points=[], criteria=[a_criterion()], measurements=[], tests=["tests", "pkg"])
+TASK = a_task(
+    entry_points=[],
+    criteria=[a_criterion(code=[{"symbol": "pkg.core:price"}])],
+    measurements=[],
+    tests=["tests", "pkg"],
+)
 
 
-def judged(tmp_path: Path, tests: str, path: str = "pkg/core.py", after: str = AFTER) -> list[Finding]:
+def judged(
+    tmp_path: Path, tests: str, path: str = "pkg/core.py", after: str = AFTER, more: Sequence[type[Evidence]] = ()
+) -> list[Finding]:
     root = written(tmp_path / "project", {**GOOD, "pkg/core.py": BEFORE, "tests/test_core.py": TESTS + tests})
     committed(root)
     git(root, "checkout", "-q", "-b", "change")
     written(root, {path: after})
-    seen = collected(TASK, a_context(root), PytestRun, ExecutedLines, ChangedLines)
+    seen = collected(TASK, a_context(root), PytestRun, ExecutedLines, *more, ChangedLines)
     assert (root / path).read_text(encoding="utf-8") == after
     return [finding for finding in judge(TASK, seen) if finding.rule == "BL023"]
 
@@ -39,6 +50,24 @@ def test_a_bound_and_a_default_of_changed_lines_that_no_test_asks_for_are_told(t
     assert [str(each.location) for each in (default, bound)] == ["pkg/core.py:5", "pkg/core.py:6"]
     assert default.message.startswith("2 -> 3 is noticed by no test that passes. It was")
     assert ">= 10 is noticed by no test" in bound.message
+
+
+def test_mutants_are_tried_along_with_stubs_and_end_as_they_do_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries, try_all = list[int](), Bench.try_all
+
+    def counted(bench: Bench, run: PytestRun | None, *groups: Faults) -> None:
+        tries.append(len(groups))
+        try_all(bench, run, *groups)
+
+    monkeypatch.setattr(Bench, "try_all", counted)
+    alone, along = (
+        judged(tmp_path / str(len(more)), "    assert (price(0), price(20)) == (0, 20)\n", more=more)
+        for more in ((), (SourceTree, EmptiedCode))
+    )
+    assert [each.message for each in alone] == [each.message for each in along] != []
+    assert tries == [1, 2]
 
 
 def test_changed_lines_whose_mutants_all_are_noticed_pass(tmp_path: Path) -> None:
