@@ -6,16 +6,17 @@ from typing import Any
 from building import a_process, a_task
 
 from gates.child.probing import Probed
-from gates.evidence.recorded_orders import Happened, runtime_orders
 from gates.evidence.recorded_step import (
     Attempt,
     Compared,
+    Happened,
     Logged,
     Overflowed,
     Recorded,
     Recording,
     StepRecording,
     as_recorded,
+    runtime_orders,
 )
 from gates.model import Location
 from gates.scan.loading import load_rules

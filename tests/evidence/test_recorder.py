@@ -15,8 +15,7 @@ from recording import SECRET, read_journal
 from gates.checks.training_steps.judge import CHECK
 from gates.child.asking import Teller
 from gates.child.probing import read_entries
-from gates.evidence.recorded_orders import runtime_orders
-from gates.evidence.recorded_step import Recorded, Recording, StepRecording
+from gates.evidence.recorded_step import Recorded, Recording, StepRecording, runtime_orders
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import yaml
 
 from gates.check import Said
-from gates.evidence.recorded_orders import BACKWARD, ENDS, Happened
-from gates.evidence.recorded_step import Compared, Recorded, StepRecording
+from gates.evidence.recorded_step import BACKWARD, ENDS, Compared, Happened, Recorded, StepRecording
 from gates.model import Level, Location, Outcome
 from gates.task.task import Need
 

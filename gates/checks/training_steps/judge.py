@@ -6,8 +6,7 @@ from gates.check import Said
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import Missing, absent, columns, fault, hidden, unseen
 from gates.evidence._probes import Aspect, ProbeCheck
-from gates.evidence.recorded_orders import ENDS, broken_in, pairs
-from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
+from gates.evidence.recorded_step import ENDS, Attempt, Overflowed, Recorded, Recording, StepRecording, broken_in, pairs
 from gates.model import GRAVE, Level, Outcome, Row
 from gates.task.task import Need, TrainingStep
 
