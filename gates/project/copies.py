@@ -67,14 +67,13 @@ LARGE_BYTES = 4 * 1024**2  # no settings are
 
 def copy_project(root: Path, whole: Path, copies: int) -> Path:
     """Copy a project into a folder, return where in it; raise `EvidenceUnavailable` where so many copies do not fit."""
-    size = _bytes_of(root)
+    needed = _bytes_of(root) * (copies + 1)
     whole.mkdir()
     free = shutil.disk_usage(whole).free
-    if size * (copies + 1) + SPARE_BYTES > free:
-        raise EvidenceUnavailable(
-            f"{copies + 1} copies of {root} need {size * (copies + 1) >> 20} MiB, and {whole.parent} has "
-            f"{free >> 20}; set TMPDIR to a folder with more room, or remove what the tests do not need"
-        )
+    if needed + SPARE_BYTES > free:
+        room = f"{copies + 1} copies of {root} need {needed >> 20} MiB, and {whole.parent} has {free >> 20}"
+        fix = "set TMPDIR to a folder with more room, or remove what the tests do not need"
+        raise EvidenceUnavailable(f"{room}; {fix}")
     target = _place_for(root, whole)
     for folder, folders, files in os.walk(root):
         here = Path(folder)
@@ -123,11 +122,10 @@ def lend_generated(root: Path, target: Path) -> None:
     for name in filter(None, os.fsdecode(done.stdout).split("\0")):
         source, there = root / name, target / name
         above = [folder for folder in source.parents if folder.is_relative_to(root)]
-        if source.suffix in COMPILED or any(map(is_left_out, above)) or os.path.lexists(there):
-            continue
-        there.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            _copy(source, there, root, target)
+        if not (source.suffix in COMPILED or any(map(is_left_out, above)) or os.path.lexists(there)):
+            there.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                _copy(source, there, root, target)
 
 
 def relocated(env: Mapping[str, str], root: Path, copy: Path) -> dict[str, str]:

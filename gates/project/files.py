@@ -17,13 +17,8 @@ SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini",
 
 def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
     """Return the files under the paths of a task, caches and hidden files left out, in the order of their names."""
-    found: set[Path] = set()
-    for path in paths:
-        base = root / path.split("::")[0]
-        if base.is_file():
-            found.add(base)
-        elif base.is_dir():
-            found |= set(_below(base))
+    bases = [root / path.split("::")[0] for path in paths]
+    found = {base for base in bases if base.is_file()}.union(*(_below(base) for base in bases if base.is_dir()))
     return sorted(found, key=lambda path: path.parts)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, lru_cache
@@ -201,8 +201,7 @@ REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout),
 
 def base_of(history: History, asked: str | None) -> tuple[str, str]:
     """Return the name of the base branch, and its merge base with HEAD; raise `EvidenceUnavailable` where none is."""
-    head = history.commit("HEAD")
-    if head is None:
+    if (head := history.commit("HEAD")) is None:
         raise EvidenceUnavailable("the repository has no commit yet, so there is no earlier bar")
     name, tip = _tip(history, asked)
     base = history.tell("merge-base", head, tip)[0]
@@ -262,9 +261,8 @@ class TwoStates:
         self.skipped |= {f"{path} (too large, at the base)": None for path in blobs if path not in found}
         return found
 
-    def named(self, paths: Iterable[str]) -> tuple[Files, Files]:
+    def named(self, paths: Sequence[str]) -> tuple[Files, Files]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""
-        paths = [*paths]
         now = {path: content for path in paths if (content := self._now(path)) is not None}
         return self.before(paths), now
 

@@ -32,8 +32,7 @@ def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
     """Return the history, and the commit of a revision that was asked for; raise `UsageError` where there is none."""
     try:
         history = History(root)
-        commit = history.commit(revision)
-        if commit:
+        if commit := history.commit(revision):
             history.tree(commit)
     except EvidenceUnavailable as error:
         raise UsageError(f"{option} {revision}: {error}") from error
@@ -59,10 +58,9 @@ def judging(root: Path, settings: config.Settings, revision: str | None, *more: 
             raise UsageError(f"at {revision}: {str(error).replace(f'{home}/', '')}") from error
         named = (settings.tasks, settings.rules, TEMPLATES, *more)
         folders = tuple(PurePosixPath(each).as_posix() for each in named)
-        for path in folders:
-            if path in tree and not tree[path].plain:
-                why = "is a link or a submodule there, which is not followed"
-                raise UsageError(f"--policy-from {revision}: {path} {why}")
+        if astray := [path for path in folders if path in tree and not tree[path].plain]:
+            why = "is a link or a submodule there, which is not followed"
+            raise UsageError(f"--policy-from {revision}: {astray[0]} {why}")
         _lay_out(history, {path: blob for path, blob in tree.items() if blob.plain and is_among(path, folders)}, home)
         yield Policy(home, settings, PolicyRevision(revision=printable(revision), commit=commit))
 

@@ -114,8 +114,7 @@ def git(root: Path, *words: str) -> str | None:
 
 def address_of(remote: str, commit: str, prefix: str = "") -> str | None:
     """Return the address for a remote such as `git@host:owner/name.git`; a name and password in it are left out."""
-    found = REMOTE.fullmatch(remote)
-    if found is None:
+    if (found := REMOTE.fullmatch(remote)) is None:
         return None
     port = found["port"] or "" if found["scheme"] in {"http", "https"} else ""
     host, path = found["host"] + port, found["path"].strip("/").removesuffix(".git")

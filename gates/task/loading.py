@@ -62,8 +62,7 @@ def of_project(name: str, project: Project) -> Task:
 
 def load_all(project: Project) -> tuple[list[Task], list[str]]:
     """Load the tasks of a project; return what is wrong with files, too, such as several that have one id."""
-    tasks: list[Task] = []
-    broken: list[str] = []
+    tasks, broken = list[Task](), list[str]()
     for path in task_files(project.tasks):
         try:
             tasks.append(load(path, project.root))
@@ -77,8 +76,7 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     """Return the task file of an id, or of a path; raise `UsageError` where there is none, or two have the id."""
     ids = {path: _id_of(path) for path in task_files(tasks_dir)}
     if task_id.endswith(SUFFIXES) or "/" in task_id:
-        path = Path.cwd() / task_id
-        if not path.exists():
+        if not (path := Path.cwd() / task_id).exists():
             raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
         task_id = next((ids[each] for each in ids if each.resolve() == path.resolve()), "")
     else:

@@ -192,10 +192,8 @@ class Task(Located, title="gates task"):
     @classmethod
     def part_keys(cls) -> tuple[str, ...]:
         """Return the keys of the lists of parts that a task may hold."""
-        held = {name: get_args(field.annotation)[:1] for name, field in cls.model_fields.items()}
-        return tuple(
-            name for name, kinds in held.items() if any(isinstance(k, type) and issubclass(k, Part) for k in kinds)
-        )
+        held = {name: next(iter(get_args(field.annotation)), None) for name, field in cls.model_fields.items()}
+        return tuple(name for name, kind in held.items() if isinstance(kind, type) and issubclass(kind, Part))
 
     def parts(self, *keys: str) -> tuple[Part, ...]:
         """Return the parts that this task holds under some keys, or all of them."""
@@ -245,8 +243,7 @@ class Selection(NamedTuple):
 
 def narrowed(task: Task, *only: str | None) -> Task:
     """Return the task with some criteria and what these need; raise `UsageError` where it has no such criterion."""
-    names = tuple(dict.fromkeys(filter(None, only)))
-    if not names:
+    if not (names := tuple(dict.fromkeys(filter(None, only)))):
         return task
     criteria = tuple(task.criterion(name) for name in names)
     asked = {key: tuple(p for p in task.parts(key) if set(names) & set(p.criteria)) for key in task.part_keys()}

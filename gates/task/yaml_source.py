@@ -120,14 +120,11 @@ def text_of(path: Path, shown_as: str, most: int) -> str:
     try:
         if path.is_dir():
             raise UsageError(f"{shown_as}:1:1: expected a task file, found a directory")
-        size = path.stat().st_size
-        if size > most:
+        if (size := path.stat().st_size) > most:
             raise UsageError(f"{shown_as}:1:1: the file has {size} bytes, expected at most {most}; split it")
-        raw = path.read_bytes()
+        return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{shown_as}:1:1: cannot be read: {error.strerror or error}") from error
-    try:
-        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         byte = f"byte 0x{error.object[error.start]:02x}"
         raise UsageError(f"{shown_as}:{place_in(error)}: {byte} is not UTF-8; save the file as UTF-8") from error
@@ -144,10 +141,9 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
                 problems.append(Problem(*here, "anchors and aliases are not allowed; write the value out"))
             elif tag := getattr(event, "tag", None):
                 problems.append(Problem(*here, f"the tag {tag!r} is not allowed; write a plain value"))
-            if isinstance(event, yaml.DocumentStartEvent):
-                documents += 1
-                if documents > 1:
-                    problems.append(Problem(*here, "a second document; one file holds one task"))
+            documents += isinstance(event, yaml.DocumentStartEvent)
+            if documents > 1 and isinstance(event, yaml.DocumentStartEvent):
+                problems.append(Problem(*here, "a second document; one file holds one task"))
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
                 problems.append(Problem(*here, f"nested more than {MAX_DEPTH} deep"))
@@ -157,8 +153,7 @@ def _refused_events(text: str, loader: type[yaml.SafeLoader]) -> list[Problem]:
         return [Problem(*_place(error.problem_mark or error.context_mark), f"not valid YAML: {what}")]
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        line = before.count("\n") + 1
-        column = error.position - before.rfind("\n")
+        line, column = before.count("\n") + 1, error.position - before.rfind("\n")
         return [Problem(line, column, f"the character #x{error.character:04x} is not allowed in YAML; remove it")]
     return problems
 
@@ -174,18 +169,15 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
     result = Table()
     result.line = node.start_mark.line + 1
     for name_node, value_node in node.value:
+        place = _place(name_node.start_mark)
         if not isinstance(name_node, yaml.ScalarNode):
-            problems.append(Problem(*_place(name_node.start_mark), "a key must be plain text"))
-            continue
-        name = str(name_node.value)
-        if name in result:
+            problems.append(Problem(*place, "a key must be plain text"))
+        elif (name := str(name_node.value)) in result:
             first = document.keys[(*key, name)][0]
-            problems.append(
-                Problem(*_place(name_node.start_mark), f"duplicate key {name!r}, first in line {first}; keep one")
-            )
-            continue
-        document.keys[(*key, name)] = _place(name_node.start_mark)
-        result[name] = _build(value_node, (*key, name), document, problems)
+            problems.append(Problem(*place, f"duplicate key {name!r}, first in line {first}; keep one"))
+        else:
+            document.keys[(*key, name)] = place
+            result[name] = _build(value_node, (*key, name), document, problems)
     return result
 
 
