@@ -52,8 +52,7 @@ class TestFiles(Evidence):
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Read the files of the tests that stand for a criterion, and have ruff look at them."""
-        run = seen.get(PytestRun)
-        if run is None:
+        if (run := seen.get(PytestRun)) is None:
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
         tests = [test for criterion in task.criteria for test in tests_of(task, criterion, run)]
         paths = sorted({test.location.path for test in tests if test.location.path.endswith(".py")})

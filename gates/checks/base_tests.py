@@ -80,8 +80,7 @@ class BaseTests(Evidence):
         }
         if not old and not added:
             return cls.model_validate(facts)
-        run = seen.get(PytestRun)
-        if run is None:
+        if (run := seen.get(PytestRun)) is None:
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
         # what is left out or fails in the run of the change, too, is judged there
         skips = frozenset(test.id for test in run.tests if test.outcome is not TestOutcome.PASSED)

@@ -59,8 +59,7 @@ def _open(about: About, criterion: Criterion, call: CommandCall) -> Finding:
 
 
 def _called(about: About, criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
-    called = [call for call in own if call.called and not call.hoisted]
-    if called:
+    if called := [call for call in own if call.called and not call.hoisted]:
         others, count = [call for call in own if call not in called], f"{len(called)} of {len(own)} commands"
         message = f"Each command that stands for {criterion.id} calls its code."
         if others:

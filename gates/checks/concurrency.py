@@ -135,8 +135,7 @@ def _said(one: Concurrent, seen: Together) -> Said:
         told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}"
         fix = "Take locks in one order everywhere, and wait for nothing while one is held."
         return Said(Outcome.FAILED, told, "a deadlock", seen.stood_at, "an end", "It never comes to its end.", fix)
-    differed = [each for each in seen.differed if each.error or not seen.unclear]
-    if differed:
+    if differed := [each for each in seen.differed if each.error or not seen.unclear]:
         return _differs(one, seen, differed[0])
     if seen.problem or seen.unclear:
         return unknown(seen.problem or seen.unclear, location=seen.place)

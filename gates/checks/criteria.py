@@ -290,8 +290,7 @@ KEPT = {Outcome.PASSED: "yes", Outcome.FAILED: "no"}
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what was traced: the code of each criterion, what it must be and use, and what it is."""
-    tree = evidence.get(SourceTree)
-    if tree is None:
+    if (tree := evidence.get(SourceTree)) is None:
         yield Section(title="Files Read", text=f"None: {evidence.why_missing(SourceTree)}.")
         return
     rows = [

@@ -159,13 +159,11 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     """Say why no test caught a crash: which tests ran the line that it came from."""
-    lines = evidence.get(ExecutedLines)
-    if lines is None:
+    if (lines := evidence.get(ExecutedLines)) is None:
         return f"not known: {evidence.why_missing(ExecutedLines)}"
     if crash is None or crash.line is None:
         return "not known: the traceback names no line of the project"
-    function = lines.function_at(crash)
-    if function is None:
+    if (function := lines.function_at(crash)) is None:
         return f"not known: {crash} lies in no function of the task's implementation, whose lines alone are noted"
     here, around = lines.contexts_in(crash), named_tests(lines.contexts_in(function.body))
     doubt = lines.doubt()

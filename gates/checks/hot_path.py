@@ -1,7 +1,7 @@
 """What a step of training waits for, and where it reads back to the host: each step of a run is taken apart."""
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median, median_low
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -145,11 +145,9 @@ class Reading(NamedTuple):
 
 def readings_of(steps: Sequence[HotStep], aspect: str) -> list[Reading]:
     """Return each line that does something, those that do it at each step first."""
-    counts: dict[HotRead, Counter[int]] = {}
-    for i, step in enumerate(steps):
-        for read in step.reads:
-            if read.aspect == aspect:
-                counts.setdefault(read.model_copy(update={"count": 1}), Counter())[i] += read.count
+    counts = defaultdict[HotRead, Counter[int]](Counter)
+    for i, read in ((i, read) for i, step in enumerate(steps) for read in step.reads if read.aspect == aspect):
+        counts[read.model_copy(update={"count": 1})][i] += read.count
     n = len(steps)
     lines = [Reading(read, median_low(found[i] for i in range(n)), len(found) / n) for read, found in counts.items()]
     return sorted(lines, key=lambda line: (-line.each, -line.often, line.where, line.read.call))

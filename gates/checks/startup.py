@@ -188,8 +188,7 @@ BUILT = {Outcome.PASSED: "built", Outcome.FAILED: "failed", Outcome.UNKNOWN: "no
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell build and imports."""
-    seen = evidence.get(Startup)
-    if seen is None:
+    if (seen := evidence.get(Startup)) is None:
         yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
         return
     built, modules = seen.build, seen.imports.modules
@@ -218,8 +217,7 @@ IMPORTS = About(rule="EX008", check="imports", evidence=RAW)
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge what was seen of build and imports."""
-    seen = evidence.get(Startup)
-    if seen is None:
+    if (seen := evidence.get(Startup)) is None:
         why = f"It was not seen starting up: {evidence.why_missing(Startup)}"
         yield from (_unseen(about, why) for about in (BUILD, IMPORTS))
     else:

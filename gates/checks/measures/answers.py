@@ -44,8 +44,7 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, i
 
 def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
     """Answer a measure against the base; where nothing is compared, one that equal sides meet asks for nothing."""
-    seen = evidence.get(Regressions)
-    if seen is None:
+    if (seen := evidence.get(Regressions)) is None:
         return Answer(Outcome.UNKNOWN, None, problem=evidence.why_missing(Regressions))
     none = f"{seen.shown} has no file of the implementation: there is nothing to compare with" if seen.is_new else ""
     if not seen.changed:
@@ -62,8 +61,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
     """Answer a measure by itself: by what was measured here, and by the bundles of other machines that fit."""
     run, problem = _run_for(measure, evidence)
     told = answered(measure, run, problem)
-    others = [answered(measure, other) for other in from_elsewhere([measure], evidence)]
-    if others:
+    if others := [answered(measure, other) for other in from_elsewhere([measure], evidence)]:
         return _merged(measure, [told, *others])
     if told.seen:
         return told
@@ -87,8 +85,7 @@ def _place(got: Answer) -> tuple[str, str]:
 
 
 def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | None, str]:
-    measurements = evidence.get(Measurements)
-    if measurements is None:
+    if (measurements := evidence.get(Measurements)) is None:
         return None, evidence.why_missing(Measurements)
     own = [run for run in measurements.runs if run.id == measure.from_]
     fitting = [run for run in own if measure.on in {"any", run.device} or run.device == "any"]

@@ -24,6 +24,7 @@ from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure, Task
+from gates.words import grouped
 
 METHOD = "gates.regression/2"
 FOLDER = "regressions"
@@ -154,10 +155,7 @@ class Regressions(Evidence):
 def _measured(seen: Regressions, task: Task, history: History, context: Context, tree: Path) -> dict[str, object]:
     own = context.folder(FOLDER)
     sides = Sides(task, own, tree / history.prefix)
-    groups: dict[tuple[str, str, str], list[Measure]] = {}
-    for asked in comparisons_of(task):
-        one, arm, device = arm_of(task, asked)
-        groups.setdefault((one.id, arm, device), []).append(asked)
+    groups = grouped(comparisons_of(task), lambda measure: (measure.from_, *arm_of(task, measure)[1:]))
     ways = [arm_of(task, measures[0]) for measures in groups.values()]
     try:
         lay_out(history.top, seen.commit, tree)

@@ -213,8 +213,7 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what is compared with what, where anything is."""
     if not comparisons_of(task):
         return
-    seen = evidence.get(Regressions)
-    if seen is None:
+    if (seen := evidence.get(Regressions)) is None:
         yield Section(title="Against the Base", text=f"Not compared: {evidence.why_missing(Regressions)}.")
         return
     none = f"Nothing to compare with: {seen.shown} has no file of the implementation." if seen.is_new else ""

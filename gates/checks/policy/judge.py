@@ -25,7 +25,6 @@ from gates.task.task import Task
 from gates.words import printable
 
 RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
-WORKFLOWS = ".github/workflows"
 RUNS_GATES = re.compile(r"^.*\bgates\s+run\b.*$", re.MULTILINE)
 
 
@@ -126,7 +125,7 @@ def _workflows(states: TwoStates) -> Iterator[Move]:
     """Name the lines of workflows that ran the gates and do so no longer as they did."""
     old, new = (
         {path: [*map(str.strip, RUNS_GATES.findall(text.decode("utf-8", "replace")))] for path, text in side.items()}
-        for side in states.changed((WORKFLOWS,), spec.SUFFIXES)
+        for side in states.changed((".github/workflows",), spec.SUFFIXES)
     )
     kept = {line for lines in new.values() for line in lines}
     for path, lines in old.items():
@@ -159,8 +158,7 @@ def plan(_task: Task) -> Iterator[Planned]:
 
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Name each goalpost that was moved, and what could not be compared."""
-    seen = evidence.get(Goalposts)
-    if seen is None:
+    if (seen := evidence.get(Goalposts)) is None:
         message = f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}"
         yield ABOUT.unknown(message, "Run where the history is, or name what to compare with by --base.")
         return

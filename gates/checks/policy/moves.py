@@ -86,8 +86,7 @@ def compare_tests(before: Files, after: Files) -> Iterator[Move]:
             yield moved(Part.TESTS, f"test {test}", "there", "deleted", None)
     for path, content in before.items():
         own = [test for test in old if test.startswith(f"{path}::")]
-        changed = [t for t in own if new.get(t, old[t]) != old[t] and now.get(t, was[t]) <= was[t]]
-        if changed:
+        if changed := [t for t in own if new.get(t, old[t]) != old[t] and now.get(t, was[t]) <= was[t]]:
             names = first_of([test.partition("::")[2] for test in changed], NAMED)
             yield moved(Part.CHANGED, f"tests of {path}", "those of the base", f"{names} changed", Location(path=path))
         elif not own and after.get(path, b"").splitlines() != content.splitlines():
@@ -172,8 +171,6 @@ AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see les
 UPPER = {"at_most", "below", "host_reads", "synchronisations", "stall_share", "failure_rate"}
 TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
-PATHS = {"implementation", "tests"}
-SETS = {"criteria", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 
 
@@ -213,11 +210,11 @@ def _models(before: Model, after: Model, where: Where) -> Iterator[Move]:
             yield from _items(key, old or (), new or (), where)
         elif isinstance(old, Model) and isinstance(new, Model):
             yield from _models(old, new, where.inside(old, new, key))
-        elif key in PATHS:
+        elif key in {"implementation", "tests"}:
             yield from _paths(key, old, new, where)
         elif key == "when":
             yield from (where.move(Part.BAR, "applies only when", "always", word) for word in new if word not in old)
-        elif key in SETS:
+        elif key in {"criteria", "rules", "needs"}:
             yield from (where.move(Part.BAR, f"{key} {w}", "asked for", "removed") for w in old if w not in new)
         else:
             part, what, was_then, is_now = _weighed(key, old, new)
@@ -323,8 +320,6 @@ def _likeness(item: Model) -> object:
 
 
 def _name(item: Model) -> str:
-    if isinstance(item, Criterion):
-        return item.id
     said, named = _said(item), getattr(item, "id", None) or getattr(item, "name", None)
     if isinstance(item, Measure):
         return item.name.split(" >")[0].split(" <")[0]

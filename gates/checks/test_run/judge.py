@@ -37,8 +37,7 @@ def plan(_task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Believe a run only where process, plan, records and files agree; a skipped test proves nothing."""
-    run = evidence.get(PytestRun)
-    if run is None:
+    if (run := evidence.get(PytestRun)) is None:
         for planned, rule in zip(plan(task), ("EX001", "EX002", "EX013", "EX003"), strict=False):
             about = About(rule=rule, check=planned.id, level=planned.level, location=task.place(task))
             fix = "Name the tests of the task under 'tests' and make them run."

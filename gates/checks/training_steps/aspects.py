@@ -40,8 +40,7 @@ def absent(why: str, *, needed: bool) -> Said:
         return Said(Outcome.NOT_APPLICABLE, said, "nothing to see", level=Level.ADVISORY)
     impact = "What the training step is to show does not happen in it."
     fix = "Fix the training step, or take this out of its 'needs'."
-    wanted = "what the training step 'needs'"
-    return Missing(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
+    return Missing(Outcome.FAILED, said, "absent", None, "what the training step 'needs'", impact, fix)
 
 
 @cache
@@ -270,8 +269,7 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
 def judge_mean(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     """Judge whether the losses of each step's backward passes, each with its share, add up to one mean."""
     windows = list(_windows(step.plain.events))
-    wrong = next((one for one in windows if abs(sum(event.share for event in one) - 1) > EVEN), None)
-    if wrong:
+    if wrong := next((one for one in windows if abs(sum(event.share for event in one) - 1) > EVEN), None):
         times = f"{sum(event.share for event in wrong):.3g} times the mean"
         passes = f"{len(wrong)} backward pass{'es' if len(wrong) > 1 else ''}"
         yield fault("mean", f"A step on {passes} uses {times} of their losses.", times, wrong[-1].location)

@@ -106,11 +106,10 @@ def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     told: set[tuple[str, str]] = set()
     run = step.plain
     for breach in broken_in(run.events, step.orders, whole=run.complete):
-        where = breach.place.location
-        keys = {(breach.rule.rule, where.path if where else ""), ("line", str(where))}
+        where, rule = breach.place.location, breach.rule
+        keys = {(rule.rule, where.path if where else ""), ("line", str(where))}
         if not keys & told:
             told |= keys
-            rule = breach.rule
             path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
             level = Level.MUST if rule.severity in GRAVE else Level.ADVISORY
             about = ("the order of a step", rule.impact, rule.fix, rule.rule, level)
