@@ -140,8 +140,7 @@ def interpreter(named: str | None, folder: Path) -> str | None:
 
 def load(root: Path) -> Settings:
     """Load the settings of a project; raise `UsageError` with file and line for what is wrong in them."""
-    file = root / "pyproject.toml"
-    if not file.is_file():
+    if not (file := root / "pyproject.toml").is_file():
         return Settings()
     try:
         return Settings.model_validate(tool_tables(file).get("gates", {}), strict=False)

@@ -72,8 +72,7 @@ def score_task(gates: Sequence[tuple[str, int, Score]]) -> Score:
 
 def share(total: int, weights: Sequence[int]) -> list[int]:
     """Split a whole number by weights, largest remainder first, so that the parts add up to it exactly."""
-    whole = sum(weights)
-    if not whole:
+    if not (whole := sum(weights)):
         return []
     parts = [total * weight // whole for weight in weights]
     by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))

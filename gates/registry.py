@@ -27,6 +27,5 @@ def kinds_in(name: str, parent: type[T]) -> list[type[T]]:
     """Return every class below `parent` that a module defines; none where there is no such module."""
     if importlib.util.find_spec(name) is None:
         return []
-    found = vars(importlib.import_module(name)).values()
-    own = (each for each in found if isinstance(each, type) and each.__module__ == name)
+    own = (each for each in values_of(name, type) if each.__module__ == name)
     return [each for each in own if issubclass(each, parent) and each is not parent]

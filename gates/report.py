@@ -183,10 +183,7 @@ def _rank(f: Finding) -> tuple[object, ...]:
 
 def speaking(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the finding that speaks for each check: the worst of what is open, waived, passed, or only advised."""
-    spoken: dict[str, Finding] = {}
-    for finding in sorted(ranked(findings), key=_turn):
-        spoken.setdefault(finding.check, finding)
-    return spoken
+    return {finding.check: finding for finding in sorted(ranked(findings), key=_turn)[::-1]}  # the first of each
 
 
 def _turn(finding: Finding) -> int:

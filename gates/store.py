@@ -78,8 +78,7 @@ def write_page(path: Path, text: str) -> None:
 
 def last(out: Path, name: str = RESULT) -> Report | None:
     """Return the report that a folder holds, or `None` where there is none; raise `UsageError` for one not readable."""
-    path = out / name
-    if not path.is_file():
+    if not (path := out / name).is_file():
         return None
     try:
         return Report.model_validate_json(path.read_bytes())

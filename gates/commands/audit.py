@@ -18,7 +18,7 @@ from gates.project.policy import TEMPLATES
 from gates.render.markdown import page
 from gates.task import loading
 from gates.task.yaml_source import text_of
-from gates.words import first_of, visible
+from gates.words import first_of, grouped, visible
 
 NUMBER = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{1,20}Z?)?|(?<![\w.])\d{1,40}(?:\.\d{1,40}){0,9}(?:e[+-]?\d{1,4})?(?!\w{0,80}\d)"
@@ -52,12 +52,10 @@ def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
     lines = [line for line in lines_of(text) if not (line.heads and line.heads[0][1].startswith("Audit of "))]
     each = (sums(lines), quotes(lines, files), counts(lines, evidence))
     claims = [*chain.from_iterable(islice(found, MAX_CLAIMS) for found in each)][:MAX_CLAIMS]
-    covered: dict[int, list[tuple[int, int]]] = {}
-    for one in claims:
-        for span in one.covers if one.standing is not Standing.UNSUPPORTED else ():
-            covered.setdefault(span.line, []).append((span.start, span.end))
+    settled = [one for one in claims if one.standing is not Standing.UNSUPPORTED]
+    covered = grouped((span for one in settled for span in one.covers), lambda span: span.line)
     numbers = [(line.number, match.start()) for line in lines for match in NUMBER.finditer(line.text)]
-    left = [line for line, at in numbers if not any(a <= at < b for a, b in covered.get(line, ()))]
+    left = [line for line, at in numbers if not any(span.start <= at < span.end for span in covered[line])]
     return Audited(sorted(claims, key=lambda one: (ORDER.index(one.standing), one.at)), len(numbers), left)
 
 

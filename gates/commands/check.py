@@ -106,8 +106,7 @@ def _asked(names: Sequence[str], known: dict[str, Rule]) -> list[Rule]:
     """Return the rules of some ids or tags; raise `UsageError` with a suggestion for one that there is not."""
     chosen: dict[str, Rule] = {}
     for name in names or sorted(known):
-        found = named(name, known)
-        if not found:
+        if not (found := named(name, known)):
             raise UsageError(unknown(name, known))
         chosen |= {rule.id: rule for rule in found}
     return list(chosen.values())

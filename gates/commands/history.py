@@ -133,8 +133,7 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
     elif old.task.digest != new.task.digest:
         yield "note: the task file has changed between them"
     names = ("processor", "cores", "platform", "python")
-    other = [name for name in names if old.environment.get(name) != new.environment.get(name)]
-    if other:
+    if other := [name for name in names if old.environment.get(name) != new.environment.get(name)]:
         yield f"note: not the same {', '.join(other)}: their times are not of one machine"
     ran = [", ".join(gate.name for gate in report.gates if gate.ran) or "none" for report in (old, new)]
     if ran[0] != ran[1]:
@@ -221,8 +220,7 @@ def intervals(report: Report) -> dict[str, tuple[float, float, float]]:
     """Return value and interval of each number by what it is of."""
     found = {}
     for one in report.every_finding:
-        match = INTERVAL.match(one.actual)
-        if match and one.outcome is not Outcome.NOT_APPLICABLE:
+        if (match := INTERVAL.match(one.actual)) and one.outcome is not Outcome.NOT_APPLICABLE:
             value, low, high = map(float, match.groups())
             found[f"{one.subject or one.check}{f' ({one.criterion})' if one.criterion else ''}"] = (value, low, high)
     return found

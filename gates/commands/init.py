@@ -67,8 +67,7 @@ def perform(
         raise UsageError(f"no task id {task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
     if path.exists():
         raise UsageError(f"{shown} is there already; choose another id, or remove it")
-    implementation = _implementation(root)
-    if not implementation:
+    if not (implementation := _implementation(root)):
         raise UsageError(f"found no Python package or module in {root} to write a task for")
     tests = _tests(root, implementation)
     code = [*{each.name: each for each in _definitions(root, implementation)}.values()]  # the last of several overloads

@@ -22,8 +22,7 @@ from gates.task.task import Task
 
 def perform(folder: Path, project: Project) -> tuple[str, int]:
     """Judge the evidence of a folder by the task file here; return summary and exit code; refuse what was altered."""
-    report = store.last(folder)
-    if report is None:
+    if (report := store.last(folder)) is None:
         raise UsageError(f"{folder}: holds no {store.RESULT}; `gates run TASK` makes one")
     if report.partial:
         raise UsageError(f"{folder}: this run was partial ({report.partial}); verify a run of the whole task")

@@ -155,9 +155,8 @@ class ProbeCheck(Generic[P, S]):
         if len(said) == 1:
             return said[0][1]
         must = [each for _, each in said if each.level is Level.MUST]
-        for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
-            if worst := [each for each in must if each.outcome is outcome]:
-                return worst[0]
+        if worst := [each for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for each in must if each.outcome is outcome]:
+            return worst[0]
         passed = [name for name, each in said if each.outcome is Outcome.PASSED]
         if missing := [aspect for aspect in self.aspects(part) if aspect.name in {*self.needed(part)} - {*passed}]:
             return self._doubted(unknown(f"not seen: {missing[0].title(part)}"))

@@ -75,8 +75,7 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
 
 def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[str]:
     """Say what is not as it was: the measurement in the task file, and the files that it speaks of."""
-    measurement = next((m for m in task.measurements if m.id == one.run.id), None)
-    if measurement is None:
+    if (measurement := next((m for m in task.measurements if m.id == one.run.id), None)) is None:
         yield f"the task has no measurement {one.run.id} any more"
         return
     if definition_of(measurement) != one.definition:

@@ -155,8 +155,7 @@ class CalledCode(Evidence):
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Run each command in a copy in which the criterion's code leaves a mark, and raises."""
-        tree = seen.get(SourceTree)
-        if tree is None:
+        if (tree := seen.get(SourceTree)) is None:
             raise EvidenceUnavailable(f"the code was not seen: {seen.why_missing(SourceTree)}")
         text_of = cache(partial(Text.read, context.root))
         code = {c.id: _functions(c, tree, text_of) for c in task.criteria if any(standing_for(task, c))}

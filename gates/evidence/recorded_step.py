@@ -253,8 +253,7 @@ def broken_in(events: Sequence[Happened], orders: Iterable[RuntimeOrder], *, who
     for scaler, optimizer in pairs(events):
         places, word = _word(_about(events, scaler, optimizer), ends)
         for rule, order in compiled:
-            trace = _broken(rule, order, places, word)
-            if trace:
+            if trace := _broken(rule, order, places, word):
                 yield Breach(rule, trace)
 
 

@@ -203,8 +203,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
     everything = ranked(report.every_finding)
     found = [("Not of the commit", strays(report))] if report.revision.dirty and strays(report) else []
     moved = [f for f in everything if f.rule == "BL011" and f.outcome is Outcome.FAILED]
-    first = next((f for f in moved if f.blocks), next(iter(moved), None))
-    found += [("Policy changes", f"{sum(f.alike for f in moved)}; the first: {first.message}")] if first else []
+    found += [("Policy changes", f"{sum(f.alike for f in moved)}; the first: {moved[0].message}")] if moved else []
     bars = [f for gate in report.gates if gate.ran for f in gate.findings if f.rule == "BL011" and not f.subject]
     unseen = (f.message.removeprefix(UNSEEN) for f in bars if f.outcome is Outcome.UNKNOWN)
     found += [("Policy changes", f"not compared: {why}") for why in unseen]

@@ -24,9 +24,8 @@ from gates.words import visible
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
-VIEWS = SimpleNamespace(
-    ROWS=_views.ROWS, **{n: f for n, f in vars(_views).items() if isfunction(f) and f.__module__ == _views.__name__}
-)
+ASKED = {n: f for n, f in vars(_views).items() if isfunction(f) and f.__module__ == _views.__name__}
+VIEWS = SimpleNamespace(ROWS=_views.ROWS, **ASKED)
 GROUPS = {"failed": Outcome.FAILED, "unknown": Outcome.UNKNOWN, "aside": Outcome.NOT_APPLICABLE}
 
 

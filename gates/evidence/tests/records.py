@@ -80,9 +80,8 @@ def warnings(told: Told, context: Context) -> Iterator[Warned]:
 
 def running(told: Told) -> tuple[str, ...]:
     """Return the tests that began and were never over."""
-    began = Counter(event["id"] for event in told["began"])
-    began.subtract(event["id"] for event in told["over"])
-    return tuple(test_id for test_id, count in began.items() if count > 0)
+    began, over = (Counter(event["id"] for event in told[kind]) for kind in ("began", "over"))
+    return tuple(began - over)
 
 
 def _place(event: Event, context: Context) -> Location:
@@ -128,11 +127,9 @@ def disagreements(ended: ProcessRun, told: Told, tests: Tests, folder: Path, ask
     if ended.exit_code not in {0, 1}:
         return
     yield from _ended(ended, told)
-    missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
-    if missing:
+    if missing := [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]:
         yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
-    unplanned = {event["id"] for event in told["report"]} - {test.id for test in tests}
-    if unplanned:
+    if unplanned := {event["id"] for event in told["report"]} - {test.id for test in tests}:
         yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
     taken = [event["args"] for event in told["asked"]]
     if any(set(args) != set(asked) for args in taken):
