@@ -154,8 +154,7 @@ class Parser:
             return self._group(column)
         if word in KEYWORDS:
             return One(self._negated() if word == "not" else frozenset(), negated=True)
-        self._check(word, column)
-        self.positive.append(word)
+        self.positive.append(self._checked(word, column))
         return One(frozenset({word}))
 
     def _group(self, column: int) -> Node:
@@ -173,25 +172,23 @@ class Parser:
         """Return the names after `not`: one, or alternatives in parentheses."""
         word, column = self._take()
         if word != "(":
-            self._check(word, column)
-            return frozenset({word})
+            return frozenset({self._checked(word, column)})
         names = set()
         sign = "|"
         while sign == "|":
-            word, column = self._take()
-            self._check(word, column)
-            names.add(word)
+            names.add(self._checked(*self._take()))
             sign, column = self._take()
         if sign != ")":
             raise OrderError(f"expected '|' or ')' in what 'not' leaves out, found {sign!r}", column)
         return frozenset(names)
 
-    def _check(self, word: str, column: int) -> None:
+    def _checked(self, word: str, column: int) -> str:
         if word in KEYWORDS or not _NAME.fullmatch(word):
             raise OrderError(f"expected an event, found {word!r}", column)
         if word not in self._events:
             raise OrderError(f"there is no event {word!r}{did_you_mean(word, self._events)}", column)
         self.names.add(word)
+        return word
 
 
 class Order(NamedTuple):
@@ -241,14 +238,13 @@ class Order(NamedTuple):
 def _openers(word: Sequence[str]) -> list[tuple[int, int]]:
     """Return for each event where the loop begins that it is a mark of, and the loop that it stands in (-1: none)."""
     found: list[tuple[int, int]] = []
-    opened: list[int] = []
+    opened = [-1]
     for at, event in enumerate(word):
         if event == "loop":
-            found.append((at, opened[-1] if opened else -1))
+            found.append((at, opened[-1]))
             opened.append(at)
-        elif event == "done" and opened:
-            found.append((opened.pop(), opened[-1] if opened else -1))
+        elif event == "done" and len(opened) > 1:
+            found.append((opened.pop(), opened[-1]))
         else:
-            around = opened[-1] if opened else -1
-            found.append((around if event == "turn" else -1, around))
+            found.append((opened[-1] if event == "turn" else -1, opened[-1]))
     return found

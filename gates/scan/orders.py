@@ -37,13 +37,11 @@ def projections(order: Order, word: Word) -> Iterator[Word]:
 
 def joined(order: Order, word: Word) -> list[str]:
     """Return the metavariables that several events of an order must agree on."""
+    bound = [(event.name, hole, key) for event in word if event.name in order.names for hole, key in event.bound]
+    told = {key for _, hole, key in bound if hole == order.of}
     counted: dict[str, set[str]] = {}
-    told: set[str] = set()
-    for event in word:
-        if event.name in order.names:
-            for hole, key in event.bound:
-                told |= {key} if hole == order.of else set()
-                counted.setdefault(hole, set()).add(event.name)
+    for name, hole, _ in bound:
+        counted.setdefault(hole, set()).add(name)
     twice = {name for name in order.positive if order.positive.count(name) > 1}
     apart = order.of if all(map(PLAIN.fullmatch, told)) else ""  # what a loop goes over may be left out by turns
     shared = (hole for hole, names in counted.items() if hole == apart or len(names) > 1 or names & twice)
@@ -55,15 +53,10 @@ def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Wor
     if event.name not in order.names:
         return False
     bound = dict(event.bound)
-    for hole, key in chosen.items():
-        other = bound.get(hole)
-        if other is None or other == key:
-            continue
-        if event.name in order.positive:
-            return True
-        if PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and _all_tell(hole, order, word):
-            return True
-    return False
+    others = [(hole, key, bound[hole]) for hole, key in chosen.items() if bound.get(hole, key) != key]
+    if event.name in order.positive:
+        return bool(others)
+    return any(all(map(PLAIN.fullmatch, keys)) and _all_tell(hole, order, word) for hole, *keys in others)
 
 
 def _all_tell(hole: str, order: Order, word: Word) -> bool:
@@ -180,9 +173,7 @@ def _has(order: Order, word: Word, at: Event) -> bool:
     """Return whether a path has the order, for the object of one of its events or for one that is not told apart."""
     shared = {*joined(order, word)}
     told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in shared]
-    if any(not PLAIN.fullmatch(key) for key in told):
-        return _search(order, word) is not None
-    found = [p for p in projections(order, word) if at in p]
+    found = [p for p in projections(order, word) if at in p] if all(map(PLAIN.fullmatch, told)) else []
     return any(_search(order, projected) for projected in (found or [word]))
 
 

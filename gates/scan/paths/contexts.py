@@ -127,15 +127,13 @@ class Contexts:
         if not isinstance(node, ast.Call):
             return None
         closure = self.behind(node.func, place) or self.closure(node.func, path, place.scope)
-        function = closure.node if closure else None
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function not in self.hot:
-            return None
-        return closure if is_manager(function) else None
+        return closure if closure and closure.node in self.hot and is_manager(closure.node) else None
 
     def _spliced(self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Inner, bind: Bind) -> Paths:
         """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
         assert isinstance(made, ast.Call)
-        outer_names, stack, kept = path.names, list(self.stack), f"{place.spot(made)}.{ENDED}"
+        outer_names, stack = path.names, list(self.stack)
+        kept = f"{place.scope.module.path}:{made.lineno}:{made.col_offset}:{made.end_col_offset}().{ENDED}"
 
         def block(run: Run) -> Paths:
             paths = [p for p, _ in run]
@@ -198,18 +196,16 @@ class Contexts:
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
 
     def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
-        for name in names:
-            found = self.project.method(owner, name)
-            if found is None:
-                continue
-            function, module, _ = found
-            scope = self.project.scope_of(function, module)
-            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
-                return Closure(function, scope, {})
-            value = instance or Value("self")
-            value = value if value.owner else replace(value, owner=owner)
-            return Closure(function, scope, {}, (value,))
-        return None
+        found = next(filter(None, (self.project.method(owner, name) for name in names)), None)
+        if found is None:
+            return None
+        function, module, _ = found
+        scope = self.project.scope_of(function, module)
+        if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
+            return Closure(function, scope, {})
+        value = instance or Value("self")
+        value = value if value.owner else replace(value, owner=owner)
+        return Closure(function, scope, {}, (value,))
 
 
 def parameters_of(node: Function | ast.Lambda, values: Values, named: Named, called: Place) -> dict[str, Value]:

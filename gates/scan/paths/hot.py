@@ -59,12 +59,12 @@ class Hot:
 
     def matter(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
         """Return whether statements set something to what a later condition or event may tell apart."""
-        for node in (inner for each in nodes for inner in walk(each)):
-            if isinstance(node, ast.Assign) and isinstance(node.value, TELLING):
-                for target in node.targets:
-                    around = scope.module.tree if isinstance(target, ast.Attribute) else scope.function
-                    if tail_of(target) in self._asked_in(around or scope.module.tree):
-                        return True
+        inside = (inner for each in nodes for inner in walk(each))
+        told = (node for node in inside if isinstance(node, ast.Assign) and isinstance(node.value, TELLING))
+        for target in (each for node in told for each in node.targets):
+            around = scope.module.tree if isinstance(target, ast.Attribute) else scope.function
+            if tail_of(target) in self._asked_in(around or scope.module.tree):
+                return True
         return False
 
     def _asked_in(self, around: ast.AST) -> frozenset[str]:

@@ -41,15 +41,9 @@ class Place:
             return self.names.get(node.id) or self.heap.get(f"{self.scope.module.name}.{node.id}")
         if isinstance(node, ast.Attribute):
             return self.heap.get(f"{self.key(node.value)}.{node.attr}")
-        if isinstance(node, ast.Call):
-            return self.heap.get(self.spot(node)) if self.heap else None
         if isinstance(node, ast.Subscript):  # what this path has put there
             return self.heap.get("".join(self._texts(node))) if self.heap else None
         return None
-
-    def spot(self, node: ast.expr) -> str:
-        """Return what the function that a call has returned is kept under, for what the call is an argument of."""
-        return f"{self.scope.module.path}:{node.lineno}:{node.col_offset}:{node.end_col_offset}()"
 
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression without running it."""

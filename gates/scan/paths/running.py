@@ -50,11 +50,10 @@ class Running(Contexts):
             return [(path, self.place(path, scope).value(node)) for path in paths]
         if isinstance(node, Comprehension):
             return self._comprehension(node, paths, scope)
-        if isinstance(node, ast.Await | ast.NamedExpr):
-            found = self.run(node.value, paths, scope)
-            if isinstance(node, ast.NamedExpr):
-                return [(path.binds(node.target.id, value), value) for path, value in found]
-            return found
+        if isinstance(node, ast.Await):
+            return self.run(node.value, paths, scope)
+        if isinstance(node, ast.NamedExpr):
+            return [(path.binds(node.target.id, value), value) for path, value in self.run(node.value, paths, scope)]
         if isinstance(node, ast.BoolOp):
             return self._short(node, paths, scope)
         for part in ast.iter_child_nodes(node):

@@ -81,8 +81,7 @@ class Tracer:
             if node not in self._made:
                 self._walker.start()
                 self._made[node] = list(_trace(self._walker, node, self._hot))
-                known = self._walked if not self._walker.cut else self._begun
-                known |= self._walker.walked
+                (self._begun if self._walker.cut else self._walked).update(self._walker.walked)
             told = node not in self._again
             yield from (trace if told else trace._replace(told=False) for trace in self._made[node])
 

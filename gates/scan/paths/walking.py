@@ -59,21 +59,17 @@ class Walker(Running):
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements; paths that ended wait at the end of the block."""
         depth = max((len(path.guards) for path in paths), default=0)
-        after = self._steps(body, paths, scope)
-        return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
-
-    def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         ended: Paths = []
         for statement in body:
-            going = [path for path in paths if not path.ended]
             ended += [path for path in paths if path.ended]
-            if not going:
-                return ended
-            paths = self.joined(self._statement(statement, going, scope))
+            paths = [path for path in paths if not path.ended]
+            if not paths:
+                break
+            paths = self.joined(self._statement(statement, paths, scope))
             if (passed := _passed_by(statement)) is not None:
                 guarded = [(p, "" if p.ended else f"past {_asked_by(passed, self.place(p, scope))}") for p in paths]
                 paths = [p.but(guards=(*p.guards, guard)) if guard else p for p, guard in guarded]
-        return [*ended, *paths]
+        return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in (*ended, *paths)]
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(sum(1 + len(path.words) // 8 for path in paths))
@@ -138,8 +134,8 @@ class Walker(Running):
         told = ((path, value, value.node is node or _is_told(value)) for path, value in run)
         return [(path, value if is_told else replace(value, kind=UNKNOWN)) for path, value, is_told in told]
 
-    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
-        """Bind a target; without a value it becomes something that nothing is known of."""
+    def bound(self, target: ast.expr | None, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
+        """Bind a target, if there is one; without a value it becomes something that nothing is known of."""
         if isinstance(target, ast.Tuple | ast.List):
             made = value.node if value else None
             for index, part in enumerate(target.elts):
@@ -251,15 +247,15 @@ class Walker(Running):
         if not items:
             return self.block(node.body, paths, scope)
         item, rest = items[0], items[1:]
+
+        def bind(path: State, value: Value) -> State:
+            return self.bound(item.optional_vars, value, path, scope, node)
+
         found: Paths = []
         for path, value in self.run(item.context_expr, paths, scope):
             within = partial(self._with, node, rest, scope=scope)
-            bind = partial(self._given, item.optional_vars, scope, node)
             found += self.context(value, item.context_expr, bind(path, value), scope, within, bind)
         return found
-
-    def _given(self, target: ast.expr | None, scope: Scope, at: ast.AST, path: State, value: Value) -> State:
-        return path if target is None else self.bound(target, value, path, scope, at)
 
     def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:
         self.tries += bool(node.handlers)
