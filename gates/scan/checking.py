@@ -136,8 +136,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
     readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
     _check_all(rules, readable, Files(paths, unread), found, kept=kept)
     found.unparsed = [unread[shown] for shown in paths if shown in unread]
-    for rule, sites in found.sites.items():
-        found.sites[rule] = sorted(set(sites))
+    found.sites = {rule: sorted(set(sites)) for rule, sites in found.sites.items()}
     return found
 
 
@@ -235,11 +234,9 @@ def _found(rule: Rule, text: str) -> tuple[set[int], str]:
     try:
         with limited():
             sites = Scanner(project_of({FILE: text.encode()})).sites(rule)
-    except Unparsed as error:
+    except (Unparsed, Endless) as error:
         return set(), str(error).removeprefix(f"{FILE}:")
     except RecursionError:
         return set(), "it is nested too deep to be followed"
-    except Endless as error:
-        return set(), str(error)
     undecided = next((f"{site.line}: {site.message}" for site in sites if site.undecided), "")
     return {site.line for site in sites if not site.ok}, undecided

@@ -56,9 +56,8 @@ def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     errors: list[str] = []
     shared = cache(partial(vocabulary, folders=(folder / EVENTS, SHIPPED / EVENTS), root=root))
-    for path in sorted(folder.iterdir()):
-        if path.suffix not in SUFFIXES or path.name.startswith("."):
-            continue
+    files = (path for path in sorted(folder.iterdir()) if path.suffix in SUFFIXES and not path.name.startswith("."))
+    for path in files:
         try:
             rule = load(path, root, shared)
             if rule.id in found:

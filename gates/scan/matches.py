@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from gates.scan.pattern import AROUND, BLOCKS, HOLE, MANY, Hole, Holes, Names, Pattern, is_many, root_of
 from gates.scan.program.known import canonical, is_called
@@ -35,10 +36,8 @@ class _Matcher:
 
     def _bind(self, name: str, node: ast.AST, names: Names) -> bool:
         hole = Hole(node, names)
-        if name in self.holes:
-            return self.holes[name].key == hole.key
-        self.holes[name] = hole
-        return True
+        first = self.holes.setdefault(name, hole)
+        return first is hole or first.key == hole.key
 
     def expr(self, want: ast.expr, node: ast.expr, names: Names) -> bool:
         """Match an expression; a variable may stand for the expression that it was made by."""
@@ -107,11 +106,9 @@ class _Matcher:
         given = {k.arg: k.value for k in node.keywords if k.arg}
         if not many and (given.keys() - {k.arg for k in want.keywords} or len(given) != len(node.keywords)):
             return False
-        for keyword in want.keywords:
-            value = given.get(keyword.arg or "")
-            if not (loose if value is None else self.expr(keyword.value, value, names)):
-                return False
-        return hidden or self._items(list(want.args), list(node.args), names)
+        pairs = ((keyword.value, given.get(keyword.arg or "")) for keyword in want.keywords)
+        fits = all(loose if value is None else self.expr(wanted, value, names) for wanted, value in pairs)
+        return fits and (hidden or self._items(list(want.args), list(node.args), names))
 
     def stmt(self, want: ast.stmt, node: ast.stmt) -> bool:
         """Match the head of a statement; parts that a pattern does not write (decorators, a value) may be there."""
@@ -156,22 +153,21 @@ def find(shape: Shape, module: Module, project: Project) -> Iterator[ast.AST]:
                 yield node
 
 
-class _Search:
+class _Search(NamedTuple):
     """The search in one module for what must or must not be around code and in it."""
 
-    def __init__(self, module: Module, project: Project) -> None:
-        self._module = module
-        self._project = project
+    module: Module
+    project: Project
 
     def candidates(self, pattern: Pattern) -> Sequence[ast.AST]:
         """Return the code of a pattern's kind, by the names that it may be written with."""
         body = pattern.body
         if pattern.tail:
-            return self._module.calls.get(pattern.tail, ())
+            return self.module.calls.get(pattern.tail, ())
         if pattern.root is None:
-            return self._module.live.get(type(body), ())
-        known = self._module.calls if isinstance(body, ast.Call) else self._module.mentions
-        names = self._project.names_for(pattern.root.rpartition(".")[2])
+            return self.module.live.get(type(body), ())
+        known = self.module.calls if isinstance(body, ast.Call) else self.module.mentions
+        names = self.project.names_for(pattern.root.rpartition(".")[2])
         return [node for name in names for node in known.get(name, ())]
 
     def fits_around(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
@@ -188,7 +184,7 @@ class _Search:
         if not shape.patterns and not shape.words:
             return self.fits_around(shape, node, holes)
         for pattern in shape.patterns:
-            found = match(pattern, node, self._project.scope_at(node, self._module), lenient=True)
+            found = match(pattern, node, self.project.scope_at(node, self.module), lenient=True)
             agreed = found is not None and all(holes[n].key == hole.key for n, hole in found.items() if n in holes)
             if agreed and self.fits_around(shape, node, {**holes, **(found or {})}):
                 return True
@@ -198,7 +194,7 @@ class _Search:
         """Return whether something around a node fits; a function ends a loop's reach, not an `if` or a `with`."""
         inner: ast.AST = node
         crossed = False
-        for around in self._module.ancestors(node):
+        for around in self.module.ancestors(node):
             for word in shape.words:
                 reached = word != "loop" or (not crossed and _in_body(around, inner))
                 if isinstance(around, AROUND[word]) and reached and self.fits_around(shape, around, holes):

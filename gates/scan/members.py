@@ -158,13 +158,9 @@ def _fills_itself(info: ClassInfo) -> bool:
 
 def _is_partial(project: Project, info: ClassInfo, *, is_made: bool) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
-    if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
-        return True
-    if info.name in project.extending or (_is_abstract(project, info) and not is_made):
-        return True
-    if info.attributes or CONSTRUCTORS & info.methods.keys():
-        return False
-    return not is_made  # a library is told its name
+    named = any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface"))
+    is_bare = not info.attributes and not CONSTRUCTORS & info.methods.keys()  # a library is told its name
+    return named or info.name in project.extending or (not is_made and (is_bare or _is_abstract(project, info)))
 
 
 def _is_abstract(project: Project, info: ClassInfo) -> bool:
@@ -228,12 +224,10 @@ def _named(node: ast.ClassDef) -> set[str]:
     """Return every name that a class body binds, in its blocks too."""
     found: set[str] = set()
     for part in walk(node):
-        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-            found.add(part.attr)
+        if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Store):
+            found.add(tail_of(part))
         elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(part.name)
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            found.add(part.id)
         elif _fills(part):
             found |= {"__setattr__"}  # set by a name that reading does not know
     return found

@@ -73,7 +73,7 @@ class Place:
             return found.key
         if isinstance(node, ast.Name):
             named = self.scope.lookup(node.id)
-            if named is not None and named[0].function is None:
+            if named and named[0][1].function is None:
                 return self.scope.dotted(node) or f"{self.scope.module.name}.{node.id}"
             return node.id
         if isinstance(node, ast.Attribute):

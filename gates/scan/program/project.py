@@ -79,11 +79,9 @@ class Project:
     def is_module(self, node: ast.expr, scope: Scope) -> bool:
         """Return whether an expression names a module rather than an object."""
         if isinstance(node, ast.Name):
-            found = scope.lookup(node.id)
-            if found is None or not any(binding.kind == "import" for binding in found[1]):
-                return False
-            if any(b.kind == "import" and b.dotted == node.id for b in found[1]):
-                return True
+            imported = [binding.dotted for binding, _ in scope.lookup(node.id) if binding.kind == "import"]
+            if not imported or node.id in imported:
+                return bool(imported)
         named = scope.dotted(node)
         if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
             return named == named.lower()  # a part of the library itself

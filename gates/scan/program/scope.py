@@ -3,14 +3,13 @@
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gates.code.syntax import Definition, blocks
 from gates.scan.program.module import Binding, Function, Module, assigned, tail_of
-from gates.scan.program.nodes import text_of, walk
+from gates.scan.program.nodes import chain_of, text_of, walk
 
 if TYPE_CHECKING:
     from gates.scan.program.project import Project
@@ -55,11 +54,11 @@ class Scope:
         """Return the class of the instance that `self` is here."""
         return self.owner or (self.outer.self_class if self.outer else None)
 
-    def lookup(self, name: str) -> "tuple[Scope, list[Binding]] | None":
-        """Return the innermost scope that binds a name, and how."""
+    def lookup(self, name: str) -> "list[tuple[Binding, Scope]]":
+        """Return what a name is bound to in the innermost scope that binds it, and that scope."""
         if name in self.bindings:
-            return self, self.bindings[name]
-        return self.outer.lookup(name) if self.outer else None
+            return [(binding, self) for binding in self.bindings[name]]
+        return self.outer.lookup(name) if self.outer else []
 
     def dotted(self, node: ast.expr) -> str | None:
         """Return the full name of what an expression names; `None` for what is no name of a module's."""
@@ -86,11 +85,9 @@ class Scope:
         return None
 
     def _name(self, name: str, hops: int) -> str | None:
-        found = self.lookup(name)
-        if found is None:
-            return self.project.starred(name, self.module) or name
-        scope, bindings = found
-        return scope._aliased([(binding, scope) for binding in bindings], hops)  # noqa: SLF001
+        if found := self.lookup(name):
+            return self._aliased(found, hops)
+        return self.project.starred(name, self.module) or name
 
     def _aliased(self, bindings: "list[tuple[Binding, Scope]]", hops: int) -> str | None:
         """Return the name that bindings agree to stand for; of a fallback the first counts."""
@@ -120,13 +117,11 @@ class Scope:
 
     def through(self, node: ast.expr) -> "tuple[ast.expr, Scope] | None":
         """Return the expression that a variable or attribute was made by, where there is exactly one."""
-        found = self.lookup(node.id) if isinstance(node, ast.Name) else None
-        bindings = [(binding, found[0]) for binding in found[1]] if found else []
-        bindings = self.attribute(node) if isinstance(node, ast.Attribute) else bindings
-        if len(bindings) != 1 or bindings[0][0].kind != "value":
-            return None
-        value = bindings[0][0].node
-        return (value, bindings[0][1]) if isinstance(value, ast.expr) else None
+        bindings = self.attribute(node) if isinstance(node, ast.Attribute) else []
+        match self.lookup(node.id) if isinstance(node, ast.Name) else bindings:
+            case [(Binding(kind="value", node=ast.expr() as value), scope)]:
+                return value, scope
+        return None
 
     def key(self, node: ast.AST) -> str:
         """Return the text of an expression."""
@@ -161,21 +156,14 @@ class ClassInfo:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 found[statement.target.id].append((Binding("parameter", statement.annotation), body))
             elif isinstance(statement, ast.Assign):
-                for target in statement.targets:
-                    if isinstance(target, ast.Name):
-                        found[target.id].append((Binding("value", statement.value), body))
+                for name in (target for target in statement.targets if isinstance(target, ast.Name)):
+                    found[name.id].append((Binding("value", statement.value), body))
         for method in self.methods.values():
             scope = self.scope.project.scope_of(method, self.scope.module)
-            for name, binding in _set_on(scope.self_name, method):
-                found[name].append((binding, scope))
+            for target, binding in (each for node in blocks(method) for each in assigned(node)):
+                if isinstance(target, ast.Attribute) and chain_of(target.value) == (scope.self_name or ""):
+                    found[target.attr].append((binding, scope))
         return dict(found)
-
-
-def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
-    for node in blocks(method):
-        for target, binding in assigned(node):
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == instance:
-                yield target.attr, binding
 
 
 def stored(node: ast.AST) -> frozenset[str]:

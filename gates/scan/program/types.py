@@ -91,8 +91,7 @@ class Types:
         if isinstance(node, ast.Name):
             if node.id == scope.self_name and scope.self_class:
                 return scope.self_class.name
-            found = scope.lookup(node.id)
-            return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
+            return self._agreed(scope.lookup(node.id), node.id)
         if isinstance(node, ast.Attribute):
             return self._read(scope.attribute(node))
         if isinstance(node, ast.IfExp | ast.BoolOp):
