@@ -230,8 +230,7 @@ def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noq
         import asyncio  # which few need
 
         async def awaited() -> object:
-            result: object = await returned
-            return result
+            return await returned
 
         return ended(asyncio.run(awaited()), most, take)
     if not isinstance(returned, Iterator) or isinstance(returned, io.IOBase) or (take and hasattr(returned, take)):

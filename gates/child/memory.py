@@ -38,9 +38,7 @@ def private_bytes() -> int | None:
 
 def _field(name: str) -> int:
     with suppress(OSError, ValueError, IndexError), open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
-        for line in file:
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1]) * 1024
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith(f"{name}:")), 0)
     return 0
 
 
@@ -65,10 +63,9 @@ def reset_peak() -> None:
 
 def device_bytes() -> dict[str, int]:
     """Return what the allocator of each accelerator in use has given out."""
-    torch = torch_of_project()
     found: dict[str, int] = {}
-    if torch is None:
-        return {}
+    if (torch := torch_of_project()) is None:
+        return found
     for name in ("cuda", "xpu"):
         module = getattr(torch, name, None)
         if module is not None and module.is_available() and module.is_initialized():
@@ -110,8 +107,7 @@ def _nodes(tensors: Iterable[Any]) -> int:
 
 def _held_by_torch(tensors: list[Any]) -> dict[str, int]:
     """Return the bytes in the storages of live tensors and the number of nodes, or nothing without torch."""
-    torch = torch_of_project()
-    if torch is None:
+    if (torch := torch_of_project()) is None:
         return {}
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # no subclass is asked
         held = dict(pair for tensor in tensors for pair in storage_of(tensor))

@@ -92,8 +92,7 @@ class Probe:
             return ran
         about = filter(None, [str(asked.get("call") or asked.get("shared") or "")])
         known = program.removesuffix(".__main__").rpartition(".")[2]
-        argv = ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")
-        run = ran.process.model_copy(update={"argv": argv})
+        run = ran.process.model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
         self.commands.append(run.as_command(known.replace("_", " ")))
         seen = Probed.told(question.journal, question.secret, run, (self._copy.root, self.context.root))
         if run.exit_code and not seen.entries and "No module named 'torch'" in run.stderr.tail:

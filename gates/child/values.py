@@ -205,8 +205,7 @@ class _Comparison:
             yield from self._lists(expected, actual, at, share)
         elif forms == {"dict"}:
             yield from self._mappings(expected, actual, at, share)
-        elif _nowhere(actual) or _nowhere(expected):
-            unseen = actual if _nowhere(actual) else expected
+        elif unseen := next(filter(_nowhere, (actual, expected)), None):
             yield Unseen(f"{_told(at, expected, actual)}: {unseen['type']} is a type of which nothing can be compared")
         elif type(expected) is not type(actual) or expected != actual:
             yield _told(at, expected, actual)
@@ -262,8 +261,7 @@ def number(value: Any) -> Number | None:  # noqa: ANN401  # JSON
 
 def numbers_in(value: Any) -> Iterator[Number]:  # noqa: ANN401  # JSON
     """Yield every number inside an encoded value."""
-    found = number(value)
-    if found is not None:
+    if (found := number(value)) is not None:
         yield found
     elif isinstance(value, list | dict):
         for item in value if isinstance(value, list) else value.values():

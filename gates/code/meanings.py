@@ -205,9 +205,7 @@ def is_exported(body: list[ast.stmt], name: str) -> bool:
         return not name.startswith("_")
     whole = found[0].value if len(found) == 1 and isinstance(found[0], ast.Assign | ast.AnnAssign) else None
     listed = whole.elts if isinstance(whole, ast.List | ast.Tuple) else None
-    if listed is None or not all(isinstance(item, ast.Constant) for item in listed):
-        return True
-    return any(isinstance(item, ast.Constant) and item.value == name for item in listed)
+    return listed is None or any(not isinstance(item, ast.Constant) or item.value == name for item in listed)
 
 
 def makes_names(body: list[ast.stmt]) -> int:
@@ -283,9 +281,6 @@ def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
     return None
 
 
-def bases_of(node: ast.ClassDef) -> Iterator[list[str]]:
-    """Yield the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
-    for base in node.bases:
-        parts = parts_of(base)
-        if not parts or parts[-1] not in EMPTY_BASES:
-            yield parts
+def bases_of(node: ast.ClassDef) -> list[list[str]]:
+    """Return the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
+    return [parts for parts in map(parts_of, node.bases) if not parts or parts[-1] not in EMPTY_BASES]

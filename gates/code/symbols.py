@@ -258,7 +258,7 @@ class Resolver:
 
     def _inherited(self, module: SourceModule, node: ast.ClassDef, owner: str, names: list[str], hops: int) -> Ways:
         """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
-        full, bases, unseen = f"{owner}.{names[0]}", [*meanings.bases_of(node)], hops >= MAX_HOPS
+        full, bases, unseen = f"{owner}.{names[0]}", meanings.bases_of(node), hops >= MAX_HOPS
         for base in bases if not unseen else []:
             above, parts = nothing = module, [ast.stmt()]
             with suppress(Absent, Undecided):

@@ -108,9 +108,7 @@ def live_children(node: ast.AST) -> list[ast.AST]:
     dead = _dead_fields(node)
     held: list[ast.AST] = []
     for name in node._fields:
-        value = getattr(node, name, None)
-        if name in dead:
-            continue
+        value = None if name in dead else getattr(node, name, None)
         if isinstance(value, list):
             decided = isinstance(node.op, ast.Or) if isinstance(node, ast.BoolOp) else None
             held.extend(_until_dead(value, decided))

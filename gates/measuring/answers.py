@@ -76,8 +76,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
     said = partial(Answer, run=run, seen=seen, clock=used if used != measure.of else "")
     unlike, found = fitness.differing(run.taken) if run.taken and run.taken.same_result else ("", Outcome.PASSED)
     if unlike:
-        found = Outcome.UNKNOWN if measure.against_base else found
-        return said(found, problem=unlike, rule=FITNESS, remedy=ALIKE)
+        return said(Outcome.UNKNOWN if measure.against_base else found, problem=unlike, rule=FITNESS, remedy=ALIKE)
     if reasons:
         remedy = QUIETER if used == measure.of else WAITS
         return said(Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=remedy)

@@ -59,8 +59,7 @@ class _Matcher:
             self._hops -= 1
 
     def _same(self, want: ast.expr, node: ast.expr, names: Names) -> bool:
-        dotted = root_of(want) if isinstance(want, ast.Name | ast.Attribute) else None
-        if dotted is not None:
+        if (dotted := root_of(want)) is not None:
             return isinstance(node, ast.Name | ast.Attribute) and names_it(dotted, node, names)
         if type(want) is not type(node):
             return False

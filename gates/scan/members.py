@@ -89,9 +89,8 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
         if info is None or node.attr in info.methods or node.attr in info.attributes:
             continue
         members = kept(info, _members)
-        if members is None or _has(members, node.attr) or _asked_for(module, node):
-            continue
-        yield node, info
+        if members is not None and not _has(members, node.attr) and not _asked_for(module, node):
+            yield node, info
 
 
 def _heirs(module: Module, bases: Collection[str]) -> Iterator[str]:

@@ -139,8 +139,7 @@ class Pattern:
 
 def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
     """Yield the words of a pattern, and whether other names may stand for them."""
-    root = root_of(node) if isinstance(node, ast.Name | ast.Attribute) else None
-    if root is not None:
+    if (root := root_of(node)) is not None:
         yield root.rpartition(".")[2], True
         return
     if isinstance(node, ast.Attribute) and not node.attr.startswith(HOLE):

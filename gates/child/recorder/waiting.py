@@ -79,9 +79,8 @@ class Feeding:
         if called is None or frame is None:
             return False
         code = called.f_code
-        if code in self._feeders or code.co_name == "__next__":
-            return True
-        return bool(code.co_flags & CO_GENERATOR) and code.co_name != "<genexpr>"
+        generates = bool(code.co_flags & CO_GENERATOR) and code.co_name != "<genexpr>"
+        return generates or code in self._feeders or code.co_name == "__next__"
 
     def _seen(self, frame: FrameType, event: str, returned: object) -> None:
         if event == "return" and returned is not None and self._places.shown(frame.f_code.co_filename):

@@ -139,10 +139,8 @@ class Place:
         found = self.find(node)
         if found is not None and found.node is not node:
             return found.type
-        if isinstance(node, ast.Attribute):
-            owner = self.owner_of(node.value)
-            if owner is not None:
-                return self.project.types.attribute(owner, node.attr)
+        if isinstance(node, ast.Attribute) and (owner := self.owner_of(node.value)) is not None:
+            return self.project.types.attribute(owner, node.attr)
         return self.project.types.of(node, self.scope)
 
     def owner_of(self, node: ast.expr) -> ClassInfo | None:
@@ -201,7 +199,13 @@ def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branche
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         yield from _compared(test, state, place)
     else:
-        yield from _truth(test, state, place, hops)
+        value = place.value(test)
+        made = value.node
+        is_plain = isinstance(made, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Name | ast.Attribute)
+        if made is not None and made is not test and value.place is not None and is_plain and hops < MAX_HOPS:
+            yield from branch(made, state, value.place, hops + 1)
+        else:
+            yield from _truth_of(value, state)
 
 
 def _either(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches:
@@ -230,16 +234,6 @@ def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
         yield state, (left.constant == right.constant) is positive
         return
     yield from ((after, truth is positive) for after, truth in _assumed(f"{left.key} {sign} {right.key}", state))
-
-
-def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:
-    value = place.value(test)
-    made = value.node
-    is_plain = isinstance(made, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Name | ast.Attribute)
-    if made is not None and made is not test and value.place is not None and is_plain and hops < MAX_HOPS:
-        yield from branch(made, state, value.place, hops + 1)
-    else:
-        yield from _truth_of(value, state)
 
 
 def _truth_of(value: Value, state: State) -> Branches:

@@ -131,9 +131,7 @@ class Value:
             return self.owner.name
         if self.kind is not None:
             return self.kind
-        if self.node is None or self.place is None:
-            return None
-        return self.place.type_of(self.node)
+        return self.place.type_of(self.node) if self.node is not None and self.place is not None else None
 
 
 _TOLD = {"names": "_told_names", "heap": "_told_heap"}

@@ -13,7 +13,7 @@ from gates.scan.paths.walking import Walker, is_given_away
 from gates.scan.program.module import Function, Module
 from gates.scan.program.nodes import FUNCTIONS
 from gates.scan.program.project import Project
-from gates.scan.program.scope import ClassInfo, Scope
+from gates.scan.program.scope import Scope
 
 Speaks = Callable[[frozenset[str]], bool]  # of some events
 
@@ -109,7 +109,7 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
     start, end = (Event(name, (), scope.module.path, line, line) for name in ("start", "end"))
     root = Word().then(start)
     try:
-        begun = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
+        begun = State(words=frozenset({root}), names=_handed(walker, node, scope))
         for path in walker.decorated(node, begun, scope):
             kept = raised if path.ended == "raise" else words
             kept |= {(*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1}
@@ -121,11 +121,11 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
     return tuple(words or raised)  # what ends by `raise SystemExit(main())` ran all the same
 
 
-def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> dict[str, Value]:
+def _handed(walker: Walker, node: Function | ast.Module, scope: Scope) -> dict[str, Value]:
     place = Place(walker.project, scope, {}, {})
     named = () if isinstance(node, ast.Module) else parameters(node)
     names = {name: Value(name, ast.Name(name, ast.Load()), place) for name in named}
-    return {**names, scope.self_name: Value("self", owner=owner)} if owner and scope.self_name else names
+    return {**names, scope.self_name: Value("self", owner=scope.owner)} if scope.owner and scope.self_name else names
 
 
 def _is_inner(node: ast.AST, module: Module) -> bool:

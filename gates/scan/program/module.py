@@ -111,9 +111,7 @@ class Module(SourceModule):
         """Return where live code mentions a name, the last part of a dotted one, also as what it is imported as."""
         found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
         for node in self.nodes(ast.Name):
-            found[node.id].append(node)
-            meant = self.aliases.get(node.id)
-            if meant is not None and (name := meant.rpartition(".")[2]) != node.id:
+            for name in {node.id, self.aliases.get(node.id, node.id).rpartition(".")[2]}:
                 found[name].append(node)
         for attribute in self.nodes(ast.Attribute):
             found[attribute.attr].append(attribute)

@@ -144,7 +144,6 @@ def definitions(node: ast.AST) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef |
         here = stack.pop()
         if here is not node and isinstance(here, DEFINED):
             found.append(here)
-            continue
-        for name in BLOCKS.get(type(here), ()):
-            stack += getattr(here, name)
+        else:
+            stack += [child for name in BLOCKS.get(type(here), ()) for child in getattr(here, name)]
     return tuple(found)
