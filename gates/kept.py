@@ -29,7 +29,7 @@ from gates.child.guardian import MARK
 from gates.child.noting import Noted
 from gates.child.process import ProcessRun
 from gates.code.units import Units
-from gates.config import Context
+from gates.config import Context, Project
 from gates.evidence.measurements import Measurements
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
@@ -231,7 +231,7 @@ def _told(path: str) -> str:
         return str(error.errno)
 
 
-def installed(root: Path, python: str) -> Callable[[], str]:
+def installed(project: Project) -> Callable[[], str]:
     """Digest the interpreter and every file that it may import, by sizes and times; return what waits for it.
 
     There are tens of thousands: a fork looks at them meanwhile.
@@ -239,7 +239,7 @@ def installed(root: Path, python: str) -> Callable[[], str]:
     read, write = os.pipe()
     if not (pid := os.fork()):
         try:
-            os.write(write, _digest(_importable(root, python)).encode())
+            os.write(write, _digest(_importable(project.root, project.python)).encode())
         finally:
             os._exit(0)
     os.close(write)

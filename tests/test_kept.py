@@ -12,6 +12,7 @@ from bar import committed, git
 from building import TASK_FILE, Ended, a_context, a_project, gates, result, written
 
 from gates import kept
+from gates.config import Project, Settings
 from gates.task import loading
 from gates.task.task import Selection
 
@@ -204,12 +205,12 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     finder = {"__editable___two_finder.py": f"MAPPING = {{'two': '{elsewhere}'}}\n"}
     library = written(tmp_path / "p/.venv/lib/python3/site-packages", {"one.py": "x = 1\n", **finder})
     monkeypatch.setattr(sys, "path", [str(library)])
-    here = (tmp_path / "p", sys.executable)
-    before = kept.installed(*here)()
+    here = Project(tmp_path / "p", Settings())
+    before = kept.installed(here)()
     (elsewhere / "two.py").write_text("y = 1\n")
-    linked = kept.installed(*here)()
+    linked = kept.installed(here)()
     (library / "one.py").write_text("x = 12\n")
-    assert len({before, linked, kept.installed(*here)()}) == 3
+    assert len({before, linked, kept.installed(here)()}) == 3
 
 
 @few

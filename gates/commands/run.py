@@ -68,8 +68,7 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
     for name in request.gates:
         one_of(name, {gate.name: gate for gate in pipeline.discover()}, "there is no gate")
     home = request.policy.root if request.policy else request.project.root
-    lasting = kept.takes(os.environ)
-    installed = kept.installed(request.project.root, request.project.python) if lasting else None
+    installed = kept.installed(request.project) if kept.takes(os.environ) else None
     task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
     whole = request.project.reports / task.id
