@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
-from gates.child.guardian import MARK
+from gates.child.guardian import MARK, uninterrupted
 from gates.child.noting import Noted
 from gates.child.process import ProcessRun
 from gates.code.units import Units
@@ -237,11 +237,13 @@ def installed(project: Project) -> Callable[[], str]:
     There are tens of thousands: a fork looks at them meanwhile.
     """
     read, write = os.pipe()
-    if not (pid := os.fork()):
-        try:
-            os.write(write, _digest(_importable(project.root, project.python)).encode())
-        finally:
-            os._exit(0)
+    with uninterrupted():
+        if not (pid := os.fork()):
+            try:
+                os.closerange(0, 3)  # whoever waits for their end waits for this process's parent
+                os.write(write, _digest(_importable(project.root, project.python)).encode())
+            finally:
+                os._exit(0)
     os.close(write)
 
     @cache
