@@ -43,6 +43,11 @@ class Faults:
         """Return what came of the first text of each fault that was tried, by its name."""
         return {line["id"]: line["tries"][0] for line in self.lines if line.get("tries")}
 
+    @property
+    def took_s(self) -> float:
+        """Return how long they took, in seconds, of the worker that was the last."""
+        return round(max((line["took_s"] for line in self.lines), default=0), 1)
+
 
 @contextmanager
 def benched(task: Task, context: Context, most: int = COPIES) -> Iterator["Bench"]:
@@ -112,12 +117,11 @@ class Bench:
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         roots = self.copies(min(self._most, len(faults)))
         peak_bytes = (run and run.process.peak_memory_bytes) or 0
-        limits = {"collect_s": self._context.timeout_s, "peak_bytes": peak_bytes}
-        common = {**limits, "turns": self._turns, "pristine": str(self.pristine)}
+        common = {"peak_bytes": peak_bytes, "turns": self._turns, "pristine": str(self.pristine)}
         common["rewritten"] = str(self._context.rewritten or "")
         self._turns += 1
-        longest = max(fault["tests_s"] for fault in faults)
-        limit_s = sum(group.budget_s for group in groups) + 30 * longest + self._context.timeout_s + EXTRA_S
+        slack_s = 30 * max(fault["tests_s"] for fault in faults) + self._context.timeout_s + EXTRA_S
+        limit_s = sum(group.budget_s + slack_s for group in groups)
         plans, dealt = list[Path](), _dealt(groups, len(roots))
         for number, root in enumerate(roots):
             own = scratch / str(number)

@@ -94,8 +94,7 @@ class ChangedLines(Evidence):
         ]
         missed.sort(key=lambda one: (str(one.location), {"<", ">"}.isdisjoint(one.title.replace("->", ""))))
         about = {"argv": ("python", "-m", "pytest"), "ended": f"{counted(len(tried), 'mutant')} tried"}
-        took_s = round(sum(end["seconds"] for end in ends.values()), 1)
-        command = CommandRecord(purpose="mutants of changed lines", duration_s=took_s, **about)
+        command = CommandRecord(purpose="mutants of changed lines", duration_s=made.faults.took_s, **about)
         return cls(
             how=made.how,
             base=made.base,

@@ -1,6 +1,5 @@
 """Whether the tests of a criterion notice that its code does nothing: in a copy each part of it is emptied."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -89,15 +88,13 @@ class EmptiedCode(Evidence):
         run, tree, lines = seen.get(PytestRun), seen.get(SourceTree), seen.get(ExecutedLines)
         if run is None or not run.complete or tree is None:  # without lines each test is asked for all symbols
             raise EvidenceUnavailable("what the tests run was not seen")
-        begun = time.monotonic()
         trial = _Trial(task, context, Baseline(run, lines), seen)
         subjects = [*trial.subjects(run, tree, seen.get(CalledCode))]
         _hold(seen.earlier, subjects, {*run.taken})
-        if tried := [subject for subject in subjects if subject.tries]:
-            trial.try_all(tried, run.process.duration_s)
+        tried = [subject for subject in subjects if subject.tries]
+        took_s = trial.try_all(tried, run.process.duration_s) if tried else 0
         purpose, ended = "tests without the code that they verify", f"{counted(len(tried), 'symbol')} emptied"
-        argv, took_s = ("python", "-m", "pytest"), round(time.monotonic() - begun, 1)
-        command = CommandRecord(purpose=purpose, argv=argv, ended=ended, duration_s=took_s)
+        command = CommandRecord(purpose=purpose, argv=("python", "-m", "pytest"), ended=ended, duration_s=took_s)
         symbols = tuple(subject.told for subject in subjects)
         how = "the tests of each criterion, run in a copy in which its code does nothing"
         return cls(how=how, commands=(command,) if tried else (), symbols=symbols)
@@ -181,8 +178,11 @@ class _Trial:
         told = told.model_copy(update={"tests": len(tests), "exchanged": not inside})
         return _Subject(told, file, tries, tests, [test for test in own if test not in asking])
 
-    def try_all(self, subjects: list[_Subject], run_s: float) -> None:
-        """Empty each in one way after the other until a test notices; ask each test function of a must criterion."""
+    def try_all(self, subjects: list[_Subject], run_s: float) -> float:
+        """Empty each in one way after the other until a test notices; ask each test function of a must criterion.
+
+        Return how long that took, in seconds.
+        """
         baseline, results = self._baseline, defaultdict[str, Told](dict)
         budget_s = max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
         own = Faults([self._fault(str(number), subject) for number, subject in enumerate(subjects)], budget_s)
@@ -198,6 +198,7 @@ class _Trial:
             if self._is_asked(subject):
                 told |= _each(told.get("by", ""), subject, results[str(number)], asked)
             subject.told = subject.told.model_copy(update=told)
+        return own.took_s
 
     def _is_asked(self, subject: _Subject) -> bool:
         return subject.told.criterion in self._musts and not subject.told.promise

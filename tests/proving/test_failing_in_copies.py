@@ -41,6 +41,30 @@ def test_what_passes_only_after_others_is_not_judged_and_what_fails_in_copies_sw
     assert (after.why, after.noticed) == (without, False)
 
 
+IN_COPY = "import os\nfrom pathlib import Path\nif 'project' not in Path(__file__).resolve().parts:\n    "
+
+
+@pytest.mark.parametrize(
+    ("spoiler", "text"),
+    [("test_it.py", "raise OSError"), ("test_it.py", "os._exit(3)"), ("conftest.py", "raise OSError")],
+)
+def test_files_of_others_that_cannot_be_collected_in_a_copy_spoil_nothing(
+    tmp_path: Path, spoiler: str, text: str
+) -> None:
+    files = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "", "pkg/core.py": CORE}
+    files |= {"tests/test_kind.py": f"{HEAD}def test_it():\n    assert isinstance(double(3), int)\n"}
+    files |= {"tests/test_core.py": HEAD + NOTICES, "tests/more/test_it.py": HEAD + NOTICES}
+    files[f"tests/more/{spoiler}"] = f"{IN_COPY}{text}\n{files.get(f'tests/more/{spoiler}', '')}"
+    own = ["tests/test_kind.py", "tests/test_core.py", "tests/more", "tests/more"]  # one for each worker
+    criteria = [a_criterion(id=f"AC{i}", tests=[path]) for i, path in enumerate(own)]
+    context = a_context(written(tmp_path / "project", files))
+    task = a_task(entry_points=[], criteria=criteria, measurements=[])
+    found = collected(task, context, PytestRun, SourceTree, ExecutedLines, EmptiedCode).get(EmptiedCode)
+    assert found is not None
+    assert [(each.noticed, each.unnoticed) for each in found.symbols[:2]] == [(False, True), (True, False)]
+    assert not any(each.noticed for each in found.symbols[2:])
+
+
 def test_a_copy_of_a_project_in_a_folder_of_its_repository_has_what_lies_above_and_beside_it(tmp_path: Path) -> None:
     above = {
         "pytest.ini": "[pytest]\npythonpath = packages/own\n",

@@ -141,7 +141,7 @@ def test_wait_that_a_busy_machine_explains_is_tried_for_longer(monkeypatch: pyte
             "tests": ["t"], "why": "", "code": 0, "busy": 0.0, "seconds": 0.1}  # fmt: skip
     stalled = {**calm, "events": [{"event": "started", "id": "t"}], "why": "timeout"}
     monkeypatch.setattr(Worker, "_run", run := Mock(side_effect=[stalled, calm, calm]))
-    (worker := Worker.__new__(Worker)).__dict__.update(_controls={}, _forked=False, _start_s=0.0)
+    (worker := Worker.__new__(Worker)).__dict__.update(_controls={}, _forked=False)
     found = worker._noticed({"file": "a.py", "tests_s": 0.1, "longest_s": 0.1}, "x = 1", ["t"], 5.0)
     assert (found["end"], [call.args[-1] for call in run.call_args_list]) == ("survived", [5.0, 5.0, 15.0])
 

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from .values import HEARD
 Told = dict[str, Any]
 TIMES, LEAST_S, LEAST_BUSY_S = 5, 5.0, 1.0  # as long as without a fault, and at least
 NOTICED = {"killed", "timeout", "memory", "crashed"}
-EACH = ("--maxfail=0",)  # the last of several counts: all tests run
+EACH = ("--maxfail=0", "--continue-on-collection-errors")  # the last of several counts: all tests run
 TURNS = 100_000  # more than one worker takes: in a copy no two states of a file look alike
 
 
@@ -31,7 +32,7 @@ class Worker:
         self._mark = self._scratch / "mark"
         self._copy = Copy(self._root, Path(plan["pristine"]), plan["turns"] * TURNS)
         self._collected: set[str] = set()
-        self._start_s = 0.0  # what a session takes beside its tests
+        self._kinds: dict[str, str] = {}
         self._controls: dict[tuple[str, ...], Told] = {}
         self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
@@ -68,7 +69,7 @@ class Worker:
         return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
 
     def _limit_s(self, fault: Told) -> float:
-        return max(LEAST_S, TIMES * (self._start_s + float(fault["tests_s"])))
+        return max(LEAST_S, TIMES * (float(fault.get("start_s", 0)) + float(fault["tests_s"])))
 
     def _known(self, tests: list[str]) -> list[str]:
         return [test for test in tests if test in self._collected]
@@ -127,20 +128,33 @@ class Worker:
         finally:
             self._copy.restore()
 
-    def prepare(self, faults: list[Told]) -> None:
-        """Collect all tests once, keep what is compiled; run some to hear what kind of thing functions give back."""
-        tests = list(dict.fromkeys(test for fault in faults for test in fault["tests"]))
-        listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
-        parts = {key: key.rpartition(":") for key in listen}
-        places = {key: (str(self._root / path), int(line)) for key, (path, _, line) in parts.items()}
-        limit_s = float(self._plan["collect_s"]) + max(map(self._limit_s, faults), default=0)
-        session = self._session(tests, limit_s, *EACH, compiled=True, run=list(listen.values()), listen=places)
-        self._copy.restore()
-        self._start_s, told = session["seconds"], session["events"]
-        self._collected = {event["id"] for event in told if event["event"] == "collected"}
+    def prepare(self, faults: list[Told], deadline: float) -> None:
+        """Collect all tests once and hear what kind of thing functions give back; where others spoil it, each alone."""
+        passed, whole = self._prepared(faults, _heard_by(faults).values(), deadline)
+        alone: dict[frozenset[str], list[Told]] = {}
+        for fault in faults:
+            alone.setdefault(frozenset(test.split("::")[0] for test in fault["tests"]), []).append(fault)
+        for own in alone.values():
+            unheard = not passed.issuperset(heard := _heard_by(own).values())
+            if (unheard or (not whole and len(alone) > 1)) and time.time() < deadline:
+                self._prepared(own, [test for fault in own for test in fault["tests"]] if heard else (), deadline)
         kinds = self._scratch / "kinds.json"
-        kinds.write_text(json.dumps({e["key"]: e["kind"] for e in told if e["event"] == "kind"}), encoding="utf-8")
+        kinds.write_text(json.dumps(self._kinds), encoding="utf-8")
         os.environ[HEARD] = str(kinds)
+
+    def _prepared(self, faults: list[Told], run: Iterable[str], deadline: float) -> tuple[set[str], bool]:
+        """Collect tests, keep what is compiled, run some; return those that pass, and whether that came to an end."""
+        tests = list(dict.fromkeys(test for fault in faults for test in fault["tests"]))
+        parts = {key: key.rpartition(":") for key in _heard_by(faults)}
+        places = {key: (str(self._root / path), int(line)) for key, (path, _, line) in parts.items()}
+        session = self._session(tests, deadline - time.time(), *EACH, compiled=True, run=[*run], listen=places)
+        self._copy.restore()
+        told = session["events"]
+        self._collected |= {event["id"] for event in told if event["event"] == "collected"}
+        self._kinds |= {event["key"]: event["kind"] for event in told if event["event"] == "kind"}
+        for fault in faults:
+            fault["start_s"] = session["seconds"]  # what a session takes, beside its tests
+        return _ends(session)[1], any(event.get("exit_code") in {0, 1} for event in told)
 
     def _session(self, tests: list[str], limit_s: float, *more: str, **facts: object) -> Told:
         files = dict.fromkeys(test.split("::")[0] for test in tests)
@@ -155,6 +169,11 @@ class Worker:
         }
         most = max(2 * 1024**3, 3 * int(self._plan["peak_bytes"]))
         return run(told, forked=self._forked, log=self._scratch / "session.log", limit_s=limit_s, limit_bytes=most)
+
+
+def _heard_by(faults: list[Told]) -> dict[str, str]:
+    """Return the functions whose kind of result is to be heard, each with a test that runs it."""
+    return {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
 
 
 def _busy_s(fault: Told) -> float:
@@ -196,16 +215,19 @@ def _judged(session: Told) -> Told:
 def work(plan: Told, *, forked: bool) -> int:
     """Try the faults of each group until its time is up, and then ask each test that is to be asked."""
     worker = Worker(plan, forked=forked)
-    worker.prepare([fault for group in plan["groups"] for fault in group["faults"]])
     with Path(plan["scratch"], RESULTS).open("a", encoding="utf-8") as results:
         for number, group in enumerate(plan["groups"]):
-            deadline, faults = time.time() + group["budget_s"], group["faults"]
+            begun, faults = time.time(), group["faults"]
+            deadline = begun + group["budget_s"]
+            if faults:  # what a later group needs spoils nothing of this one
+                worker.prepare(faults, deadline)
             todo = [(worker.tried, fault) for fault in faults]
             todo += [(worker.asked_each, fault) for fault in faults if fault.get("each")]
             for look, fault in todo:
                 if time.time() > deadline:
                     break
-                results.write(json.dumps({"group": number, **look(fault, deadline)}) + "\n")
+                told = look(fault, deadline)
+                results.write(json.dumps({"group": number, "took_s": time.time() - begun, **told}) + "\n")
                 results.flush()
     return 0
 
