@@ -11,11 +11,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,7 @@ STATE, SOURCES, PIECES, NOTED = "state.json", "sources.json", "pieces.txt", "not
 SOME = "~"  # before a kind of which only a part is kept
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
+MOST_OPEN = 256  # files, by the time it forks
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
 ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
@@ -231,29 +233,31 @@ def _told(path: str) -> str:
         return str(error.errno)
 
 
-def installed(project: Project) -> Callable[[], str]:
-    """Digest the interpreter and every file that it may import, by sizes and times; return what waits for it.
+@contextmanager
+def installed(project: Project) -> Iterator[Callable[[], str] | None]:
+    """Digest the interpreter and every file that it may import, by sizes and times; yield what waits for it.
 
-    There are tens of thousands: a fork looks at them meanwhile.
+    There are tens of thousands: a fork looks at them meanwhile. Where nothing may be taken, it yields `None`.
     """
+    if not takes(os.environ):
+        yield None
+        return
     read, write = os.pipe()
     with uninterrupted():
         if not (pid := os.fork()):
             try:
-                os.closerange(0, 3)  # whoever waits for their end waits for this process's parent
+                os.closerange(0, write)  # whoever waits for their end waits for this process's parent
+                os.closerange(write + 1, MOST_OPEN)
                 os.write(write, _digest(_importable(project.root, project.python)).encode())
             finally:
                 os._exit(0)
     os.close(write)
-
-    @cache
-    def digest() -> str:
-        with os.fdopen(read, encoding="ascii") as told:
-            text = told.read()
-        os.waitpid(pid, 0)
-        return text or os.urandom(8).hex()  # of a fork that failed: like nothing else
-
-    return digest
+    with os.fdopen(read, encoding="ascii") as told:
+        try:
+            yield cache(lambda: told.read() or os.urandom(8).hex())  # of a fork that failed: like nothing else
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _importable(root: Path, python: str) -> Iterator[str]:

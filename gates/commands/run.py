@@ -1,6 +1,5 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
-import os
 import re
 import sys
 import time
@@ -68,7 +67,6 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
     for name in request.gates:
         one_of(name, {gate.name: gate for gate in pipeline.discover()}, "there is no gate")
     home = request.policy.root if request.policy else request.project.root
-    installed = kept.installed(request.project) if kept.takes(os.environ) else None
     task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
     whole = request.project.reports / task.id
@@ -78,7 +76,7 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
     templates = home / TEMPLATES
     if templates.is_dir():
         markdown.check(templates, pipeline.draft(task))
-    with guarded_folder() as folder:
+    with guarded_folder() as folder, kept.installed(request.project) as installed:
         before = _last(out, task)
         report = _judged(request, task, _context(request, home, folder), selection, installed, before, say)
         if interrupted() and not part:
