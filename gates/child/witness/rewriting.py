@@ -35,7 +35,8 @@ def keep(folder: Path, copy: str = "") -> None:
         if not name.startswith((f"{home}{os.sep}", f"{sys.prefix}{os.sep}")):
             return made(path, config)
         text, hook = path.read_bytes(), config.getini("enable_assertion_pass_hook")
-        key, own = _digest(MAGIC_NUMBER, pytest.__version__, name, hook, text).encode(), folder / _digest(name)
+        about = MAGIC_NUMBER, sys.flags.optimize, pytest.__version__, name, hook, text
+        key, own = _digest(*about).encode(), folder / _digest(name)
         with suppress(OSError, ValueError, EOFError, TypeError):
             known, _, code = own.read_bytes().partition(b"\n")
             if known == key:
