@@ -98,7 +98,7 @@ def _of_one_test(root: Path, rounds: int) -> list[Row]:
 def _of_a_package(folder: Path, rounds: int) -> list[Row]:
     root, edited = _package(folder), ""
     covered, by_test, executed, walls, tests_s = [], [], [], [], []
-    same, again, own, mutants_s, by_pytest = [], [], [], [], []
+    same, again, own, by_pytest = [], [], [], []
     for index in range(rounds + 1):
         arms = (
             _timed([*PYTEST, f"--cov={SOURCES}", "--cov-report="], root, 0),
@@ -113,7 +113,6 @@ def _of_a_package(folder: Path, rounds: int) -> list[Row]:
         edited = f"    _ = {index}\n"
         (root / EDITED).write_text(text.replace(FUNCTION, FUNCTION + edited), encoding="utf-8")
         after = _timed(GATES, root, 0)
-        tried = _took(root / "reports/T1", "tests without the code that they verify", "mutants of changed lines")
         report = json.loads((root / "reports/T1/evidence/pytest/report.json").read_text(encoding="utf-8"))
         tests = {test["nodeid"].partition("[")[0] for test in report["tests"]}  # some have the time in their names
         alone = _timed([*PYTEST, *sorted(tests)], root, 0)
@@ -124,13 +123,11 @@ def _of_a_package(folder: Path, rounds: int) -> list[Row]:
                 values.append(value.cpu)
             walls.append(arms[0].wall)
             tests_s.append(by_gate)
-            mutants_s.append(tried)
             same.append(nothing.wall)
             again.append(after.wall)
             own.append(alone.wall)
             by_pytest.append(alone.wall + each)
     suite, wall = (f"`pytest --cov`, {around_median(seconds):.2f} s" for seconds in (covered, walls))
-    beside = [each + more for each, more in zip(own, mutants_s, strict=True)]
     return [
         (f"{RELEASE}: its 1,192 tests with coverage by test, as the gate runs them, wall", wall, "1.3", 1.3,
          ratio(tests_s, walls)),
@@ -142,15 +139,13 @@ def _of_a_package(folder: Path, rounds: int) -> list[Row]:
          f"`pytest` of these tests, and once more for each mutant, {around_median(by_pytest):.2f} s", "+2 s", 2.0,
          difference(again, by_pytest)),
         ("the same", f"`pytest` of these tests, {around_median(own):.2f} s", "", float("inf"), difference(again, own)),
-        ("the same", f"these tests by `pytest`, stubs and mutants in forks of one, {around_median(beside):.2f} s",
-         "", float("inf"), difference(again, beside)),
     ]  # fmt: skip
 
 
-def _took(reports: Path, *purposes: str) -> float:
-    """Return how long some commands of a run took, in seconds, as its report says."""
+def _took(reports: Path, purpose: str) -> float:
+    """Return how long the commands of a purpose took, in seconds, as the report of a run says."""
     commands = json.loads((reports / "result.json").read_text(encoding="utf-8"))["commands"]
-    return sum(float(one["duration_s"]) for one in commands if one["purpose"] in purposes)
+    return sum(float(one["duration_s"]) for one in commands if one["purpose"] == purpose)
 
 
 def _package(folder: Path) -> Path:
