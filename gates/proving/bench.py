@@ -35,7 +35,7 @@ class Faults:
 
     def __init__(self, each: list[Told], budget_s: float) -> None:
         self.each, self.budget_s = each, budget_s
-        self.asked = False  # of a bench
+        self.tried = False
         self.lines: list[Told] = []
 
     @property
@@ -138,7 +138,7 @@ class Bench:
         progress.so_far = lambda: f"{sum('tries' in line for line in told())} of {len(faults)} tried"
         self._order({"packages": run.packages if run else (), "plans": [*map(str, plans)]}, limit_s)
         for number, group in enumerate(groups):
-            group.asked, group.lines = True, [line for line in told() if line["group"] == number]
+            group.tried, group.lines = True, [line for line in told() if line["group"] == number]
 
     def _order(self, order: Told, limit_s: float) -> None:
         """Have plans worked through; what has not come to its end by then is ended."""

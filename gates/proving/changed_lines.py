@@ -84,7 +84,7 @@ class ChangedLines(Evidence):
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Run the tests of the lines that differ from the merge base with mutants of these in a copy."""
         made = seen.shared(changes, task, context, seen)
-        if made.asked and not made.faults.asked:
+        if made.asked and not made.faults.tried:
             seen.shared(benched, task, context).try_all(seen.get(PytestRun), made.faults)
         ends = made.faults.ends
         tried = [(name, End(end["end"])) for name, end in ends.items() if not end["idle"]]

@@ -205,10 +205,8 @@ class _Trial:
 
     def _fault(self, name: str, subject: _Subject) -> Told:
         ways, each = [subject.file.but(parts) for parts in subject.tries], self._is_asked(subject)
-        files, bound = (
-            {test.split("::")[0] for test in subject.tests},
-            self._task.criterion(subject.told.criterion).tests,
-        )
+        files = {test.split("::")[0] for test in subject.tests}
+        bound = self._task.criterion(subject.told.criterion).tests
         return {
             **self._baseline.asked(name, subject.file, ways, subject.tests),
             "each": _sampled(subject.tests) if each else [],
