@@ -332,12 +332,81 @@ def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
 
 
-def test_code_that_hears_of_reports_is_seen(tmp_path: Path) -> None:
-    hooks = [f"pytest_{name}" for name in ("report_teststatus", "runtest_logreport", "runtest_makereport")]
-    heard = "".join(f"def {hook}():\n    return 1\n" for hook in hooks)
-    hearing = "from pkg import heard\n" + "".join(f"def {hook}():\n    heard.{hook}()\n" for hook in hooks)
+BETWEEN = """\
+import warnings
+
+import pytest
+
+from pkg import core, heard
+
+
+class Wrapper:
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(self):
+        heard.teardown()
+        return (yield)
+
+
+class Told(UserWarning):
+    def __str__(self):
+        return heard.text()
+
+
+class Properties(list):
+    def __iter__(self):
+        heard.report()
+        return super().__iter__()
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def wide(request):
+    yield request.param
+    heard.finish()
+
+
+@pytest.mark.skipif("heard.condition()")
+@pytest.mark.xfail(raises=Told)
+def test_wide(wide):
+    if wide == 2:
+        raise Told
+
+
+@pytest.mark.filterwarnings("always")
+def test_told(request):
+    request.node.user_properties = Properties("ab")
+    warnings.warn(Told())
+
+
+def test_registers(request):
+    request.config.pluginmanager.register(Wrapper())
+"""
+HEARD = ("setup", "condition", "finish", "teardown", "text", "report")
+AROUND = "import pytest\n\n\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_setup():\n    return (yield)\n"
+
+
+@pytest.mark.parametrize("conftest", ["", AROUND], ids=["pytest alone", "a hook of the project's"])
+def test_code_is_seen_between_the_phases_of_a_test_but_for_what_a_report_holds(conftest: str, tmp_path: Path) -> None:
+    heard = "".join(f"def {name}():\n    return ''\n" for name in HEARD)
+    package = "from pkg import heard\n\n\ndef setup_module():\n    heard.setup()\n"
+    root = written(tmp_path / "project", {"conftest.py": conftest, "pkg/heard.py": heard, "tests/__init__.py": package})
+    seen = lines(run(root, tests=BETWEEN))
+    one, two, last, told = "test_wide[1]", "test_wide[2]", "test_registers", "test_told"
+    expected = [[one], [one, two], [last, two], [last], [told, two], [told] if conftest else []]
+    assert [ran(seen, name) for name in HEARD] == expected
+
+
+HOOKS = [f"pytest_{name}" for name in ("report_teststatus", "runtest_logreport", "runtest_makereport")]
+HOOKS += [f"pytest_runtest_{name}" for name in ("setup", "call", "teardown", "protocol", "logstart", "logfinish")]
+
+
+@pytest.mark.parametrize("wraps", ["", "wrapper=True", "hookwrapper=True"])
+def test_code_that_hears_of_a_test_is_seen(wraps: str, tmp_path: Path) -> None:
+    heard = "".join(f"def {hook}():\n    return None\n" for hook in HOOKS)
+    mark, goes_on = f"@pytest.hookimpl({wraps})\n", "    return (yield)\n" if "wrapper" in wraps else ""
+    hearing = "".join(f"{mark}def {hook}():\n    heard.{hook}()\n{goes_on}" for hook in HOOKS)
+    hearing = f"import pytest\nfrom pkg import heard\n{hearing}"
     seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing, "pkg/heard.py": heard})))
-    assert ["test_shared" in ran(seen, hook) for hook in hooks] == [True] * 3
+    assert [hook for hook in HOOKS if "test_shared" not in ran(seen, hook)] == []
 
 
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ OTHERS = {GIT, "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscp
 SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
 
 
-TELLING = ("runtest_makereport", "runtest_logreport", "report_teststatus", "json_runtest_stage")
+WRAPPED = ("runtest_setup", "runtest_call", "runtest_teardown")
+TOLD = ("protocol", "logstart", "makereport", "logreport", "logfinish")
+TELLING = (*WRAPPED, *(f"runtest_{name}" for name in TOLD), "report_teststatus", "json_runtest_stage")
 TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.partition(".")[0]}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
 IN_GIT = f"{os.sep}.git{os.sep}"
@@ -48,7 +50,8 @@ class Lines:
         self.context = self.data = ""
         self.coverage: Any = None
         self.tracer: object = None
-        self.tells_alone = False
+        self.tells_alone: bool | None = None
+        self.paused = False
         self.outside: set[str] = set()
         self.importing: set[str] = set()
         self.told: dict[str, Any] = {"reason": "", "ended": False, "unseen": {}}
@@ -82,6 +85,7 @@ class Lines:
 
     def switch(self, context: str) -> str:
         """Give what runs from here on to a context; return the one before."""
+        self.resume()
         before = self.context
         if context != before and self.coverage is not None:
             try:
@@ -99,10 +103,26 @@ class Lines:
             append(self.data, dumps([_written(self.context), lines]).encode() + b"\n")
 
     def look_around(self, config: pytest.Config) -> None:
-        """Look whether nobody hears of reports but pytest, what writes them down, and we."""
-        hooks = [caller for name in TELLING if (caller := getattr(config.hook, f"pytest_{name}", None))]
-        heard = {each.function.__module__.partition(".")[0] for hook in hooks for each in hook.get_hookimpls()}
-        self.tells_alone = self.coverage is not None and heard <= TELLERS
+        """Look whether nobody stands around the phases of a test, or hears of its reports, but pytest, and we."""
+        if self.tells_alone is None:
+            hooks = {name: getattr(config.hook, f"pytest_{name}", None) for name in TELLING}
+            impls = [(name in WRAPPED, each) for name, hook in hooks.items() if hook for each in hook.get_hookimpls()]
+            around = [each for inside, each in impls if not inside or each.wrapper or each.hookwrapper]
+            self.tells_alone = {each.function.__module__.partition(".")[0] for each in around} <= TELLERS
+
+    def pause(self) -> None:
+        """Trace nothing where pytest alone runs: traced code takes twice its time."""
+        self.paused = self.coverage is not None and bool(self.tells_alone) and gettrace() is self.tracer
+        if self.paused:
+            settrace(None)
+
+    def resume(self) -> bool:
+        """Trace again; return whether that was paused."""
+        paused, self.paused = self.paused, False
+        if paused:
+            settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
+            _written("")  # at any call the tracer takes over again, and then sees these hooks return
+        return paused
 
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
@@ -161,6 +181,7 @@ class Lines:
         if self.coverage is not None and gettrace() is self.tracer:
             settrace(None)
         self.coverage = self.folder = None
+        self.paused = False
 
 
 def _written(text: str) -> str:
@@ -214,6 +235,13 @@ _lines = Lines()
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Begin before any conftest file is read."""
     _lines.start(early_config)
+    early_config.pluginmanager.register(_Inside())
+
+
+def pytest_plugin_registered() -> None:
+    """Look around again, and trace all until then."""
+    _lines.resume()
+    _lines.tells_alone = None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -221,34 +249,44 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Give what runs to the test."""
     before = _lines.switch(f"test:{item.nodeid}")
     _lines.look_around(item.config)
+    _lines.pause()
     try:
         return (yield)
     finally:
         _lines.switch(before)
 
 
-def _untraced(*, asked: bool = True) -> Iterator[None]:
-    pause = asked and _lines.tells_alone and gettrace() is _lines.tracer
-    if pause:
-        settrace(None)
+def _traced() -> Iterator[None]:
+    paused = _lines.resume()
     try:
         return (yield)
     finally:
-        if pause:
-            settrace(_lines.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
-            _written("")  # at any call the tracer takes over again, and then sees these hooks return
+        if paused:
+            _lines.pause()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Trace nothing while a report is made, unless something was raised, whose text may run the project's code."""
-    return (yield from _untraced(asked=not (call.excinfo or getattr(item, "_excinfo", None))))
+class _Inside:
+    """Traces what pytest's own wrappers stand around: fixtures, the test, and whatever a project has in these hooks."""
+
+    pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = staticmethod(
+        pytest.hookimpl(wrapper=True, trylast=True)(_traced)
+    )
+
+    @staticmethod
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_protocol() -> Iterator[None]:
+        """Trace once all phases are over: the texts of warnings are the project's."""
+        try:
+            return (yield)
+        finally:
+            _lines.resume()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_logreport() -> Iterator[None]:
-    """Trace nothing while a report is told, which decides nothing any more: traced code takes twice its time."""
-    return (yield from _untraced())
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Trace all that follows where something was raised, whose text may run the project's code."""
+    if call.excinfo or getattr(item, "_excinfo", None):
+        _lines.resume()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
