@@ -275,6 +275,10 @@ ODD: tuple[tuple[str, str], ...] = (
             "def test_xpass(): assert True\n"
         ),
     ),
+    (
+        "is expected to fail where a name of its module says so",
+        ("import pytest\nELSEWHERE = False\n@pytest.mark.xfail('ELSEWHERE', reason='x')\n" + GOOD),
+    ),
     ("lowers a limit", DOES.format("sys", "", "sys.setrecursionlimit(500)")),
     ("sets a mask that lets nobody read", DOES.format("os", "", "os.umask(0o777)")),
     ("replaces standard output", DOES.format("io, sys", "", "sys.stdout = io.StringIO()")),

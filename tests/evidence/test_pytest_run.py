@@ -161,6 +161,7 @@ def test_xfail_unexplained(tmp_path) -> None: assert tmp_path is None
 def test_odd(text: str) -> None: assert text
 
 @pytest.mark.criterion("T1/AC1")
+@pytest.mark.xfail("warnings is None", reason="a name of this module")
 def test_marked() -> None: pass
 
 @pytest.mark.criterion("T1/AC9")

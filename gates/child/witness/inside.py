@@ -8,7 +8,7 @@ import random
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -93,17 +93,23 @@ def watched_function(item: pytest.Item, told: dict[str, object]) -> Callable[...
 
 
 def _noting(function: Callable[..., object], told: dict[str, object], **more: object) -> Callable[..., object]:
+    """Return what calls a function and notes it, among the names of its module: a mark's condition is judged there."""
+    every, begun = BaseException, told.update
+
+    def ended(error: BaseException) -> None:
+        if not isinstance(error, NO_FAILURES):
+            told["error"] = type(error).__name__
+
     def call(*args: object, **named: object) -> object:
         __tracebackhide__ = True
-        told.update(more)
+        begun(more)
         try:
             return function(*args, **named)
-        except BaseException as error:
-            if not isinstance(error, NO_FAILURES):
-                told["error"] = type(error).__name__
+        except every as error:
+            ended(error)
             raise
 
-    return call
+    return FunctionType(call.__code__, getattr(function, "__globals__", globals()), "call", None, call.__closure__)
 
 
 def shuffle(items: list[pytest.Item], seed: str) -> None:
