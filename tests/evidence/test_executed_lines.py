@@ -273,10 +273,11 @@ def test_line_belongs_to_the_innermost_function() -> None:
 
 
 EVERYWHERE = """\
-import unittest
+import logging, unittest, warnings
 
 import pytest
 
+from pkg import heard
 from pkg.core import double, made_once, untouched
 
 
@@ -311,51 +312,13 @@ class TestOld(unittest.TestCase):
         double(2)
 
 
-def test_bare():
+def test_bare(request):
+    request.addfinalizer(lambda: made_once(4))
     assert double(3) == 6
 
 
-def test_last(request):
-    request.addfinalizer(lambda: made_once(4))
-"""
-
-
-def ran(seen: ExecutedLines, name: str) -> list[str]:
-    return [test.partition("::")[2] for test in named_tests(seen.contexts_in(function(seen, name).body))]
-
-
-def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
-    seen = lines(run(tmp_path / "project", tests=EVERYWHERE))
-    assert ran(seen, "double") == ["TestOld::test_old", "TestPlain::test_ends", "test_bare"]
-    assert ran(seen, "made_once") == ["TestOld::test_old", "TestPlain::test_ends", "test_last"]
-    assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
-    assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
-
-
-BETWEEN = """\
-import warnings
-
-import pytest
-
-from pkg import core, heard
-
-
-class Wrapper:
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_teardown(self):
-        heard.teardown()
-        return (yield)
-
-
 class Told(UserWarning):
-    def __str__(self):
-        return heard.text()
-
-
-class Properties(list):
-    def __iter__(self):
-        heard.report()
-        return super().__iter__()
+    __str__ = lambda self: heard.text()
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -371,27 +334,75 @@ def test_wide(wide):
         raise Told
 
 
-@pytest.mark.filterwarnings("always")
+class Properties(list):
+    __iter__ = lambda self: iter(heard.report())
+
+
 def test_told(request):
     request.node.user_properties = Properties("ab")
+    warnings.simplefilter("always")
     warnings.warn(Told())
+
+
+@pytest.mark.filterwarnings("error::pkg.own.Own")
+def test_imports(): ...
+
+
+class Held:
+    __del__ = lambda self: heard.dropped()
+
+
+@pytest.fixture
+def held():
+    return Held()
+
+
+def test_holds(held): ...
+
+
+def test_logs(): logging.error("%s", Held())
+
+
+def test_late(request):
+    request.applymarker(pytest.mark.xfail("heard.late()"))
+
+
+class Wrapper:
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(self):
+        heard.teardown()
+        return (yield)
 
 
 def test_registers(request):
     request.config.pluginmanager.register(Wrapper())
 """
-HEARD = ("setup", "condition", "finish", "teardown", "text", "report")
-AROUND = "import pytest\n\n\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_setup():\n    return (yield)\n"
+HEARD = ("setup", "condition", "finish", "text", "report", "imported", "dropped", "late", "teardown")
+LOOP = """\
+def pytest_runtestloop(session):
+    for item, after in zip(session.items, [*session.items[1:], None]):
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+    return True
+"""
 
 
-@pytest.mark.parametrize("conftest", ["", AROUND], ids=["pytest alone", "a hook of the project's"])
-def test_code_is_seen_between_the_phases_of_a_test_but_for_what_a_report_holds(conftest: str, tmp_path: Path) -> None:
+def ran(seen: ExecutedLines, name: str) -> list[str]:
+    return [test.partition("::")[2] for test in named_tests(seen.contexts_in(function(seen, name).body))]
+
+
+@pytest.mark.parametrize("conftest", ["", LOOP], ids=["the loop of pytest", "a loop of the project's"])
+def test_code_is_seen_wherever_a_test_runs_it_but_for_what_a_report_holds(conftest: str, tmp_path: Path) -> None:
     heard = "".join(f"def {name}():\n    return ''\n" for name in HEARD)
     package = "from pkg import heard\n\n\ndef setup_module():\n    heard.setup()\n"
-    root = written(tmp_path / "project", {"conftest.py": conftest, "pkg/heard.py": heard, "tests/__init__.py": package})
-    seen = lines(run(root, tests=BETWEEN))
-    one, two, last, told = "test_wide[1]", "test_wide[2]", "test_registers", "test_told"
-    expected = [[one], [one, two], [last, two], [last], [told, two], [told] if conftest else []]
+    own = "from pkg import heard\n\nheard.imported()\n\n\nclass Own(UserWarning): ...\n"
+    files = {"conftest.py": conftest, "pkg/heard.py": heard, "pkg/own.py": own, "tests/__init__.py": package}
+    seen = lines(run(written(tmp_path / "project", files), tests=EVERYWHERE))
+    assert ran(seen, "double") == ran(seen, "made_once") == ["TestOld::test_old", "TestPlain::test_ends", "test_bare"]
+    assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
+    assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
+    wide, told = ["test_wide[1]", "test_wide[2]"], ["test_told"]
+    expected = [["TestPlain::test_ends"], wide, ["test_registers", wide[1]], [*told, wide[1]], told if conftest else []]
+    expected += [["test_imports"], ["test_holds", "test_logs"], ["test_late"], ["test_registers"]]
     assert [ran(seen, name) for name in HEARD] == expected
 
 
@@ -402,9 +413,9 @@ HOOKS += [f"pytest_runtest_{name}" for name in ("setup", "call", "teardown", "pr
 @pytest.mark.parametrize("wraps", ["", "wrapper=True", "hookwrapper=True"])
 def test_code_that_hears_of_a_test_is_seen(wraps: str, tmp_path: Path) -> None:
     heard = "".join(f"def {hook}():\n    return None\n" for hook in HOOKS)
-    mark, goes_on = f"@pytest.hookimpl({wraps})\n", "    return (yield)\n" if "wrapper" in wraps else ""
-    hearing = "".join(f"{mark}def {hook}():\n    heard.{hook}()\n{goes_on}" for hook in HOOKS)
-    hearing = f"import pytest\nfrom pkg import heard\n{hearing}"
+    goes_on = "    return (yield)\n" if wraps else ""
+    heard_by = (f"@pytest.hookimpl({wraps})\ndef {hook}():\n    heard.{hook}()\n{goes_on}" for hook in HOOKS)
+    hearing = "import pytest\nfrom pkg import heard\n" + "".join(heard_by)
     seen = lines(run(written(tmp_path / "project", {"conftest.py": hearing, "pkg/heard.py": heard})))
     assert [hook for hook in HOOKS if "test_shared" not in ran(seen, hook)] == []
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from json import dumps
 from pathlib import Path
+from traceback import walk_stack
 from types import CodeType
 from typing import Any
 
@@ -34,6 +35,7 @@ WRAPPED = ("runtest_setup", "runtest_call", "runtest_teardown")
 TOLD = ("protocol", "logstart", "makereport", "logreport", "logfinish")
 TELLING = (*WRAPPED, *(f"runtest_{name}" for name in TOLD), "report_teststatus", "json_runtest_stage")
 TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.partition(".")[0]}
+CALLERS = {*TELLERS, "__main__", "pluggy", "pytest", "runpy"}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
 IN_GIT = f"{os.sep}.git{os.sep}"
 HEARD = {*STARTS, *NETWORK, "open", "exec"}
@@ -50,7 +52,8 @@ class Lines:
         self.context = self.data = ""
         self.coverage: Any = None
         self.tracer: object = None
-        self.tells_alone: bool | None = None
+        self.alone: bool | None = None
+        self.handlers: list[Any] = []
         self.paused = False
         self.outside: set[str] = set()
         self.importing: set[str] = set()
@@ -103,16 +106,24 @@ class Lines:
             append(self.data, dumps([_written(self.context), lines]).encode() + b"\n")
 
     def look_around(self, config: pytest.Config) -> None:
-        """Look whether nobody stands around the phases of a test, or hears of its reports, but pytest, and we."""
-        if self.tells_alone is None:
+        """Look whether none but pytest and we run tests, stand around their phases or hear of their reports."""
+        if self.alone is None:
             hooks = {name: getattr(config.hook, f"pytest_{name}", None) for name in TELLING}
             impls = [(name in WRAPPED, each) for name, hook in hooks.items() if hook for each in hook.get_hookimpls()]
             around = [each for inside, each in impls if not inside or each.wrapper or each.hookwrapper]
-            self.tells_alone = {each.function.__module__.partition(".")[0] for each in around} <= TELLERS
+            heard = {each.function.__module__.partition(".")[0] for each in around}
+            called = {frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in walk_stack(None)}
+            self.alone = heard <= TELLERS and called <= CALLERS
+            logging = config.pluginmanager.get_plugin("logging-plugin")
+            self.handlers = [logging.caplog_handler, logging.report_handler] if logging else []
 
-    def pause(self) -> None:
-        """Trace nothing where pytest alone runs: traced code takes twice its time."""
-        self.paused = self.coverage is not None and bool(self.tells_alone) and gettrace() is self.tracer
+    def pause(self, item: pytest.Item) -> None:
+        """Trace nothing where pytest alone runs: traced code takes twice its time.
+
+        Between phases it drops what was logged, and whatever that alone kept alive; and it judges marks that came late.
+        """
+        quiet = "xfail" not in item.keywords and not any(handler.records for handler in self.handlers)
+        self.paused = quiet and bool(self.alone) and self.coverage is not None and gettrace() is self.tracer
         if self.paused:
             settrace(None)
 
@@ -241,7 +252,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_plugin_registered() -> None:
     """Look around again, and trace all until then."""
     _lines.resume()
-    _lines.tells_alone = None
+    _lines.alone = None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -249,20 +260,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Give what runs to the test."""
     before = _lines.switch(f"test:{item.nodeid}")
     _lines.look_around(item.config)
-    _lines.pause()
+    own = type(item).__module__.startswith("_pytest.")
+    if own and not before and "filterwarnings" not in item.keywords:  # whose classes are imported around the phases
+        _lines.pause(item)
     try:
         return (yield)
     finally:
         _lines.switch(before)
 
 
-def _traced() -> Iterator[None]:
+def _traced(item: pytest.Item) -> Iterator[None]:
     paused = _lines.resume()
     try:
         return (yield)
     finally:
         if paused:
-            _lines.pause()
+            _lines.pause(item)
 
 
 class _Inside:
@@ -272,21 +285,22 @@ class _Inside:
         pytest.hookimpl(wrapper=True, trylast=True)(_traced)
     )
 
-    @staticmethod
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_protocol() -> Iterator[None]:
-        """Trace once all phases are over: the texts of warnings are the project's."""
-        try:
-            return (yield)
-        finally:
-            _lines.resume()
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """Trace all that follows where something was raised, whose text may run the project's code."""
     if call.excinfo or getattr(item, "_excinfo", None):
         _lines.resume()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> Iterator[None]:
+    """Trace from the last report on: pytest drops the values of fixtures, and tells of warnings."""
+    try:
+        return (yield)
+    finally:
+        if report.when == "teardown":
+            _lines.resume()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
