@@ -250,6 +250,16 @@ ENDINGS = (
         ),
         running=IT,
     ),
+    Ending(  # pytest has the next test fail for it, and ends with 1 where there is none
+        "what the last test leaves raises when it is dropped, and warnings are errors",
+        Right.NOT_PASS,
+        options(
+            "-W error",
+            "import pytest\nclass Left:\n    def __del__(self): raise ValueError('late')\n"
+            "@pytest.fixture\ndef left(): return Left()\ndef test_it(left): assert left\n",
+        ),
+        quick=True,
+    ),
     Ending(
         "a later test of the same name hides a failing one", Right.NOT_PASS, it(BAD + GOOD), stands=ALONE, quick=True
     ),

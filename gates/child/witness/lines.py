@@ -55,8 +55,7 @@ class Lines:
         self.alone: bool | None = None
         self.handlers: list[Any] = []
         self.paused = False
-        self.outside: set[str] = set()
-        self.importing: set[str] = set()
+        self.outside, self.importing = set[str](), set[str]()
         self.told: dict[str, Any] = {"reason": "", "ended": False, "unseen": {}}
         os.register_at_fork(after_in_child=self._leave)
 
@@ -293,14 +292,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         _lines.resume()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> Iterator[None]:
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Trace from the last report on: pytest drops the values of fixtures, and tells of warnings."""
-    try:
-        return (yield)
-    finally:
-        if report.when == "teardown":
-            _lines.resume()
+    if report.when == "teardown":
+        _lines.resume()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
