@@ -210,8 +210,7 @@ def _uses(about: About, name: str, trace: SymbolTrace) -> Findings:
             message = f"{name} does not name {missing.name}, and looks names up: whether it uses it is unknown."
             yield own.unknown(message, fix, actual="names are looked up")
         else:
-            message = f"{name} does not use {missing.name}."
-            yield _absent(own, message, fix, actual=f"no live use of {missing.name}")
+            yield _absent(own, f"{name} does not use {missing.name}.", fix, actual=f"no live use of {missing.name}")
     if not unused:
         used = "; ".join(f"{use.name} in line {', '.join(map(str, use.lines))}" for use in trace.uses)
         yield about.passed(f"{name} is live code{f' and uses {used}' if used else ''}.", actual="found")

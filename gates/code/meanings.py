@@ -137,8 +137,7 @@ def _meanings(body: list[ast.stmt], name: str) -> dict[str, ast.stmt]:
 def _meaning(node: ast.stmt, name: str, body: list[ast.stmt]) -> str:
     """Return what a statement makes of a name, or nothing where it does not speak of it."""
     if isinstance(node, ast.Delete):
-        named = any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
-        return "deleted" if named else ""
+        return "deleted" if any(isinstance(target, ast.Name) and target.id == name for target in node.targets) else ""
     if isinstance(node, Definition):
         if node.name != name or is_overload(node) or is_accessor(node):
             return ""

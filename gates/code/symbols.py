@@ -158,8 +158,7 @@ class Resolver:
 
     def _origin(self, node: ast.stmt, module: SourceModule) -> str:
         """Return the absolute name of the module that an import of a module is from, if it is `from` one."""
-        package = self._modules.package(self.root / module.path)
-        return origin(node, package) if isinstance(node, ast.ImportFrom) else ""
+        return origin(node, self._modules.package(self.root / module.path)) if isinstance(node, ast.ImportFrom) else ""
 
     def _find(self, module: SourceModule, names: list[str], hops: int = 0) -> Ways:
         """Find all that names of a module may come to, what counts first, following re-exports and aliases."""

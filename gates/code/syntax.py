@@ -239,8 +239,7 @@ def origin(node: ast.ImportFrom, package: str) -> str:
     if not node.level:
         return node.module or ""
     parts = package.split(".") if package else []
-    base = parts[: len(parts) - (node.level - 1)]
-    return ".".join([*base, *([node.module] if node.module else [])])
+    return ".".join([*parts[: len(parts) - (node.level - 1)], *([node.module] if node.module else [])])
 
 
 def defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:

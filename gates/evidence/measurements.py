@@ -263,8 +263,7 @@ def _ran(measurement: Measurement, device: str, context: Context, log: Path) -> 
     with tempfile.TemporaryDirectory(dir=log.parent) as fresh:
         out = Path(fresh) / "samples.json"
         argv = context.argv(measurement.run or (), device=device, out=str(out))
-        limit_s = measurement.timeout_s or context.timeout_s
-        yield process.run(argv, cwd=context.root, timeout_s=limit_s, log=log), out
+        yield process.run(argv, cwd=context.root, timeout_s=measurement.timeout_s or context.timeout_s, log=log), out
 
 
 def _text_of(ended: ProcessRun, out: Path) -> str:

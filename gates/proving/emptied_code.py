@@ -168,8 +168,7 @@ class _Trial:
             except (OSError, SyntaxError, ValueError) as error:
                 why = f"its file cannot be rewritten: {error}"
         if why or not tries:
-            spared = {"why": why or NO_BODY, "spared": bool(beside) or not why}
-            return _Subject(told.model_copy(update=spared), file)
+            return _Subject(told.model_copy(update={"why": why or NO_BODY, "spared": bool(beside) or not why}), file)
         inside = [_inside(file, node) for node in {*_functions(tries)}]
         asking = {test for place in inside for test in baseline.noticing(place, own)} if inside else {*own}
         # roughly by how slow they are: the order must not be another one with each run

@@ -163,8 +163,7 @@ class Fault:
     @property
     def id(self) -> str:
         """Return a name that stays the same as long as the file does."""
-        raw = f"{self.location.path}\0{self.text}".encode("utf-8", "backslashreplace")
-        return hashlib.sha256(raw).hexdigest()[:16]
+        return hashlib.sha256(f"{self.location.path}\0{self.text}".encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     @property
     def diff(self) -> str:

@@ -39,8 +39,7 @@ class Scanner:
         found = list(self._found(rule))
         for shape in rule.form.kept if self._with_kept else ():
             found += self._fitting(shape, "kept", ok=True)
-        unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
-        return sorted(unique.values())
+        return sorted({(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}.values())
 
     def _found(self, rule: Rule) -> Iterator[Site]:
         if rule.events:

@@ -63,8 +63,7 @@ def facts_of(path: Path, shown: str, words: frozenset[str]) -> FileFacts:
     if isinstance(raw, str):
         return FileFacts(problem=f"{shown}:1: {raw}")
     text = _text(raw)
-    imports = tuple(sorted(set(_imports(text, shown))))
-    return FileFacts(_words(text, words), imports, len(_FUNCTION.findall(text)))
+    return FileFacts(_words(text, words), tuple(sorted(set(_imports(text, shown)))), len(_FUNCTION.findall(text)))
 
 
 def mentions(path: Path, words: Collection[str]) -> bool:

@@ -115,8 +115,7 @@ def _broken(rule: Rule, order: OrderRule, events: Word, found: Trace) -> Site:
     at = last if order.at & ENDS else next((event for event in real if event.name in order.at), last)
     outer = None if "itself" in order.at else _helper_call(at, real, found) or _in_block(at, real, found)
     place, trace = outer or at, tuple(_told(event, found) for event in real)
-    says = order.says or rule.form.problem
-    return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
+    return Site(place.path, place.line, place.last_line, ok=False, message=order.says or rule.form.problem, trace=trace)
 
 
 def _told(event: Event, found: Trace) -> str:

@@ -319,8 +319,7 @@ def _order_rules(form: RuleForm, kind: str, names: Sequence[str], holes: set[str
         except OrderError as error:
             raise RuleError((kind, i), str(error)) from error
         place = item.at if item.at != "last" else form.at or "last"
-        at = _alternatives(place, [*sorted(ENDS), *names], (kind, i))
-        yield OrderRule(order, item.says, at, item.again, unless)
+        yield OrderRule(order, item.says, _alternatives(place, [*sorted(ENDS), *names], (kind, i)), item.again, unless)
 
 
 def _alternatives(text: str, names: Sequence[str], key: Key) -> frozenset[str]:

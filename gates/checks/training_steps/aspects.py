@@ -115,8 +115,7 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
         yield absent("no loss was scaled in this training step", needed=True)._replace(subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
         why = "the forward pass ran outside of autocast"
-        told = f"The loss is scaled, but nothing was computed in half precision: {why}."
-        yield fault("autocast", told, shown, where)
+        yield fault("autocast", f"The loss is scaled, but nothing was computed in half precision: {why}.", shown, where)
     elif Need.AUTOCAST in needs and not half and all(event.whole for event in backward):
         yield absent("nothing was computed in half precision in this training step", needed=True)
     elif half:
