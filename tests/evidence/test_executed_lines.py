@@ -273,7 +273,7 @@ def test_line_belongs_to_the_innermost_function() -> None:
 
 
 EVERYWHERE = """\
-import logging, unittest, warnings
+import io, logging, sys, unittest, warnings
 
 import pytest
 
@@ -348,7 +348,7 @@ def test_told(request):
 def test_imports(): ...
 
 
-class Held:
+class Held(io.StringIO):
     __del__ = lambda self: heard.dropped()
 
 
@@ -361,6 +361,9 @@ def test_holds(held): ...
 
 
 def test_logs(): logging.error("%s", Held())
+
+
+def test_prints(): sys.stdout = Held()
 
 
 def test_late(request):
@@ -391,7 +394,7 @@ def ran(seen: ExecutedLines, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("conftest", ["", LOOP], ids=["the loop of pytest", "a loop of the project's"])
-def test_code_is_seen_wherever_a_test_runs_it_but_for_what_a_report_holds(conftest: str, tmp_path: Path) -> None:
+def test_code_is_seen_wherever_a_test_runs_it(conftest: str, tmp_path: Path) -> None:
     heard = "".join(f"def {name}():\n    return ''\n" for name in HEARD)
     package = "from pkg import heard\n\n\ndef setup_module():\n    heard.setup()\n"
     own = "from pkg import heard\n\nheard.imported()\n\n\nclass Own(UserWarning): ...\n"
@@ -401,8 +404,8 @@ def test_code_is_seen_wherever_a_test_runs_it_but_for_what_a_report_holds(confte
     assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
     wide, told = ["test_wide[1]", "test_wide[2]"], ["test_told"]
-    expected = [["TestPlain::test_ends"], wide, ["test_registers", wide[1]], [*told, wide[1]], told if conftest else []]
-    expected += [["test_imports"], ["test_holds", "test_logs"], ["test_late"], ["test_registers"]]
+    expected = [["TestPlain::test_ends"], wide, ["test_registers", wide[1]], [*told, wide[1]], told]
+    expected += [["test_imports"], ["test_holds", "test_logs", "test_prints"], ["test_late"], ["test_registers"]]
     assert [ran(seen, name) for name in HEARD] == expected
 
 

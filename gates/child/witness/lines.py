@@ -86,7 +86,7 @@ class Lines:
         sys.addaudithook(self._hear)
 
     def switch(self, context: str) -> str:
-        """Give what runs from here on to a context; return the one before."""
+        """Give what runs from here on to a context, and trace it; return the one before."""
         self.resume()
         before = self.context
         if context != before and self.coverage is not None:
@@ -110,18 +110,17 @@ class Lines:
             hooks = {name: getattr(config.hook, f"pytest_{name}", None) for name in TELLING}
             impls = [(name in WRAPPED, each) for name, hook in hooks.items() if hook for each in hook.get_hookimpls()]
             around = [each for inside, each in impls if not inside or each.wrapper or each.hookwrapper]
-            heard = {each.function.__module__.partition(".")[0] for each in around}
-            called = {frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in walk_stack(None)}
+            heard = {str(each.function.__module__).partition(".")[0] for each in around}
+            called = {str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in walk_stack(None)}
             self.alone = heard <= TELLERS and called <= CALLERS
             logging = config.pluginmanager.get_plugin("logging-plugin")
             self.handlers = [logging.caplog_handler, logging.report_handler] if logging else []
 
     def pause(self, item: pytest.Item) -> None:
-        """Trace nothing where pytest alone runs: traced code takes twice its time.
-
-        Between phases it drops what was logged, and whatever that alone kept alive; and it judges marks that came late.
-        """
-        quiet = "xfail" not in item.keywords and not any(handler.records for handler in self.handlers)
+        """Trace nothing where pytest alone runs; late marks, properties, dropped records and streams may run more."""
+        kinds = {type(each).__module__.partition(".")[0] for each in (sys.stdout, sys.stderr)}
+        quiet = "xfail" not in item.keywords and not item.user_properties and kinds <= {"_io", "_pytest"}
+        quiet = quiet and not any(handler.records for handler in self.handlers)
         self.paused = quiet and bool(self.alone) and self.coverage is not None and gettrace() is self.tracer
         if self.paused:
             settrace(None)
