@@ -261,6 +261,37 @@ ENDINGS = (
         quick=True,
     ),
     Ending(
+        "a hook raises for what was logged when a test was imported",
+        Right.BLOCK,
+        conftest(
+            "import logging\nlogged = []\n"
+            "class Kept(logging.Handler):\n    def emit(self, record): logged.append(record.getMessage())\n"
+            "logging.getLogger().addHandler(Kept(logging.ERROR))\n"
+            "def pytest_runtest_teardown(item):\n"
+            "    if logged: raise AssertionError([logged.pop() for _ in [*logged]])\n",
+            "import logging\nlogging.error('no settings')\n" + GOOD,
+        ),
+        quick=True,
+    ),
+    Ending(
+        "a filter hides the warnings of tests, and not one that pytest's frame is told for",
+        Right.BLOCK,
+        options(
+            "",
+            "import warnings\ndef test_it():\n    warnings.warn('old', DeprecationWarning, stacklevel=2)\n",
+            more="filterwarnings =\n    error\n    ignore:::test_.*\n",
+        ),
+        running=IT,
+    ),
+    Ending(  # pytest lets its file go when nobody listens any more
+        "sound: the last test is expected to fail and leaves a file open, and warnings are errors",
+        Right.PASS,
+        options(
+            "-W error",
+            "import pytest\n@pytest.mark.xfail(reason='x')\ndef test_it():\n    f = open(__file__)\n    assert not f\n",
+        ),
+    ),
+    Ending(
         "a later test of the same name hides a failing one", Right.NOT_PASS, it(BAD + GOOD), stands=ALONE, quick=True
     ),
     Ending(

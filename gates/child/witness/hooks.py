@@ -167,10 +167,10 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     options = session.config.option
     runs_here = not options.collectonly and getattr(options, "dist", "no") == "no"
     if runs_here:
-        witness.tell("canaries", when="before", said=judged(session))
+        witness.tell("canaries", when="before", said=judged(session, witness.asked))
     result = yield
     if runs_here:
-        witness.tell("canaries", when="after", said=judged(session))
+        witness.tell("canaries", when="after", said=judged(session, witness.asked))
     return result
 
 
@@ -189,12 +189,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if running:
         return (yield)
     told: dict[str, object] = {}
-    witness.in_test = True
+    witness.in_test, witness.names = True, getattr(getattr(item, "obj", None), "__globals__", {})
     with watched_test(item, told):
         try:
             return (yield)
         finally:
-            witness.in_test = False
+            witness.in_test, witness.names = False, {}
             witness.note("ran", id=item.nodeid, **told)
 
 
@@ -207,6 +207,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if failed and not running:
         expected = error == "XFailed" or any(True for _ in item.iter_markers("xfail"))
         witness.note("raw", id=item.nodeid, when=call.when, error=error, expected=expected)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_markeval_namespace() -> dict[str, object]:
+    """Let conditions of marks find the names around a test, whose function is replaced while it runs."""
+    return witness.names
 
 
 def _raw(call: pytest.CallInfo[None]) -> tuple[bool, str]:

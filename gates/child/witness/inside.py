@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import random
+import sys
 import unittest
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.asked: dict[str, Any] = {}
-        self.in_test = False
+        self.in_test, self.names = False, dict[str, object]()
         self._teller: Teller | None = None
         self._events: list[dict[str, object]] = []
         self._own = getpid()
@@ -96,8 +97,7 @@ def watched_function(item: pytest.Item, told: dict[str, object]) -> Callable[...
 
 
 def _noting(function: Callable[..., object], told: dict[str, object], **more: object) -> Callable[..., object]:
-    """Return what calls a function and notes it, among the names of its module: a mark's condition is judged there."""
-    every, begun = BaseException, told.update
+    """Return what calls a function and notes it; conditions of marks and filters of warnings find no names of ours."""
 
     def ended(error: BaseException) -> None:
         if not isinstance(error, NO_FAILURES):
@@ -105,14 +105,14 @@ def _noting(function: Callable[..., object], told: dict[str, object], **more: ob
 
     def call(*args: object, **named: object) -> object:
         __tracebackhide__ = True
-        begun(more)
+        told.update(more)
         try:
             return function(*args, **named)
-        except every as error:
+        except BaseException as error:
             ended(error)
             raise
 
-    return FunctionType(call.__code__, getattr(function, "__globals__", globals()), "call", None, call.__closure__)
+    return FunctionType(call.__code__, {"__name__": "_pytest.python"}, "call", None, call.__closure__)
 
 
 def shuffle(items: list[pytest.Item], seed: str) -> None:
@@ -130,13 +130,15 @@ running: dict[str, bool] = {}
 UNCAUGHT = ((threads, "thread_exceptions"), (unraisable, "unraisable_exceptions"))  # since pytest 8.4
 
 
-def judged(session: pytest.Session) -> list[dict[str, object]]:
+def judged(session: pytest.Session, asked: dict[str, Any]) -> list[dict[str, object]]:
     """Run the canaries through the hooks of a test, no report told; return how each ended, or why it could not run."""
-    if not session.items:
+    if not session.items or not asked.get("canaries"):
         return []
     stash: Any = session.config.stash
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(running, "canaries", True)
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):  # what these keep alive, lives on
+            patch.delattr(sys, name, raising=False)
         patch.setattr(session.config.option, "tbstyle", "native")  # nobody reads it, and this one costs least
         for module, key in UNCAUGHT:  # the next hook of a test fails for these, and that is not to be a canary's
             if (kept := getattr(module, key, None)) in stash:

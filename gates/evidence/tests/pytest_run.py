@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from gates import progress
 from gates.check import Earlier, Evidence, EvidenceSet
@@ -163,8 +163,7 @@ class PytestRun(Evidence):
         lines: bool = True,
     ) -> Self:
         """Run the task's tests once, shuffled by a seed if any, and read each witness; collect taken ones only."""
-        plugin = folder / "plugin"
-        plugin.mkdir(exist_ok=True)
+        (plugin := folder / "plugin").mkdir(exist_ok=True)
         (plugin / "gates_probe").symlink_to(HERE)
         argv = [*_command(task, context, folder), *options]
         paths = (str(plugin), (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH", "")))
@@ -174,15 +173,21 @@ class PytestRun(Evidence):
             env |= coverage_env(folder / FOLDER, task, context)
         told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
         told["rewritten"] = str(context.rewritten or "")
-        question = Question(folder / JOURNAL, told)
-        env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
-        progress.so_far = progress.counting(question.journal, len(told["taken"]))
-        with question:
-            ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
-        for made in (plugin, folder / "cache"):
-            shutil.rmtree(made, ignore_errors=True)
         try:
-            return cls.read(ended, folder, read_entries(question.journal, question.secret), context, task, took)
+            for canaries in (True, False):  # without, where a hook of the project raised around one of them
+                question = Question(folder / JOURNAL, {**told, "canaries": canaries})
+                env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
+                progress.so_far = progress.counting(question.journal, len(told["taken"]))
+                with question:
+                    ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
+                journal: Any = read_entries(question.journal, question.secret)
+                if not any(said["unable"] for each in journal[0] for said in each.get("said", ())):
+                    break
+                for left in (question.journal, *(folder / FOLDER).glob("*")):  # each run adds to these
+                    left.unlink()
+            for made in (plugin, folder / "cache"):
+                shutil.rmtree(made, ignore_errors=True)
+            return cls.read(ended, folder, journal, context, task, took)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise EvidenceUnavailable(f"the records of the run cannot be read: {error!r:.200}") from error
 
