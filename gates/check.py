@@ -20,7 +20,7 @@ from gates.child.guardian import guarded_folder, stop_if_interrupted
 from gates.child.noting import Noted, noting
 from gates.code.units import Units, lines_of
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row
 from gates.project.copies import is_left_out
 from gates.report import Section
@@ -101,6 +101,7 @@ class EvidenceSet:
     missing: dict[type[Evidence], str] = field(default_factory=dict)
     earlier: Earlier | None = None
     noted: dict[str, Noted] = field(default_factory=dict)
+    unseen: bool = False  # whether one is missing for a reason that may not be there another time
     copy: Path | None = None
     begun: float = field(default_factory=time.time)
     opened: dict[Callable[..., object], object] = field(default_factory=dict)
@@ -128,6 +129,7 @@ class EvidenceSet:
                 self.present[kind] = writable(kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
+            self.unseen |= not isinstance(error, Absent)
 
     def before(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind that an earlier run left, whether it holds or not."""
@@ -184,7 +186,7 @@ class RunDate(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Take the day from the context; a task without waivers does not hang on it."""
         if not task.waivers:
-            raise EvidenceUnavailable("the task has no waivers, so its findings do not hang on the day")
+            raise Absent("the task has no waivers, so its findings do not hang on the day")
         if context.today is None:
             raise EvidenceUnavailable("no day was given, so no waiver works")
         return cls(how="the clock of this machine, in UTC", today=context.today)

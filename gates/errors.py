@@ -15,3 +15,7 @@ class UsageError(GatesError):
 
 class EvidenceUnavailable(GatesError):
     """Evidence that could not be collected, and why; it becomes an `unknown`, never a pass."""
+
+
+class Absent(EvidenceUnavailable):
+    """Evidence that there is none of in this state of the project, whatever happens: it is not looked for again."""

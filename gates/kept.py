@@ -15,14 +15,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-
-from pydantic import TypeAdapter
+from typing import Any, NamedTuple
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
@@ -37,15 +37,15 @@ from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT, is_left_out
 from gates.project.files import files_of
-from gates.project.revision import environment, git
+from gates.project.revision import digest_folder, environment, git, observe
 from gates.proving.changed_lines import ChangedLines
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Report
 from gates.task.task import Selection, Task
 
 STORE, REWRITTEN = Path(".gates", "kept"), Path(".gates", "rewritten")
-# what evidence rests on, the text of what tests can run, a line for each piece of evidence, and what processes noted
-STATE, SOURCES, PIECES, NOTED = "state.json", "sources.json", "pieces.txt", "noted.json"
+# what evidence rests on, what tests can run, a line for each piece of evidence, and the report where all are kept
+STATE, SOURCES, PIECES, REPORT = "state.json", "sources.json", "pieces.txt", "report.json"
 SOME = "~"  # before a kind of which only a part is kept
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
@@ -54,7 +54,7 @@ READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
 ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
 MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError)
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError)
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = (("show-ref", "--head"), ("ls-files", "--stage", "-z"))
@@ -110,14 +110,14 @@ def takes(environ: Mapping[str, str]) -> bool:
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
     """Return the run of a state, its raw files laid out, or of one of which the fewest files that tests run differ."""
     kinds, name = pipeline.kinds(), state.name(installed)
-    found: list[tuple[bool, int, float, Path, str, list[str]]] = []
+    found: list[tuple[bool, int, float, Path, dict[str, Any], list[str]]] = []
     for path in (root / STORE).glob(f"*-{installed}"):
         with suppress(*UNREADABLE):  # another run may take it away
             told = json.loads((path / STATE).read_text(encoding="utf-8"))
             if told["around"] == state.around and told["files"].keys() == state.files.keys():
                 differing = [file for file, now in state.files.items() if told["files"][file] != now]
-                found.append((path.name != name, len(differing), -path.stat().st_mtime, path, told["at"], differing))
-    for differs, _, _, folder, at, differing in sorted(found):
+                found.append((path.name != name, len(differing), -path.stat().st_mtime, path, told, differing))
+    for differs, _, _, folder, told, differing in sorted(found):
         with suppress(*UNREADABLE):
             texts = json.loads((folder / SOURCES).read_text(encoding="utf-8"))
             sources = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
@@ -132,8 +132,23 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                 if not differs:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
-                noted = TypeAdapter(dict[str, Noted]).validate_json((folder / NOTED).read_bytes())
-                return Earlier(seen, folder / "raw", at, sources, pairs, noted, whole)
+                noted = {name: Noted.model_validate(each) for name, each in told["noted"].items()}
+                return Earlier(seen, folder / "raw", told["at"], sources, pairs, noted, whole)
+    return None
+
+
+def again(root: Path, name: str, task: Task, context: Context) -> Report | None:
+    """Return the report of a run of this very state, its raw files laid out, if these are those that it tells of."""
+    folder, clock = root / STORE / name, time.monotonic()
+    with suppress(*UNREADABLE):
+        report = Report.model_validate_json((folder / REPORT).read_bytes())
+        shutil.copytree(folder / "raw", context.evidence, dirs_exist_ok=True, symlinks=True)
+        if (report.revision, report.evidence) == (observe(task, context), digest_folder(context.evidence)):
+            os.utime(folder)
+            now, took_s = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), round(time.monotonic() - clock, 1)
+            facts = {"started_at": now, "duration_s": took_s, "taken": f"evidence of the run of {report.started_at}"}
+            gates = tuple(gate.model_copy(update={"duration_s": 0}) for gate in report.gates)
+            return report.model_copy(update={**facts, "gates": gates})
     return None
 
 
@@ -155,11 +170,12 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             shutil.copytree(raw, draft / "raw", symlinks=True)
             run = [path for path in files_of((*task.implementation, *task.tests), root) if path.suffix == ".py"]
             sources = {os.path.realpath(path): path.read_bytes().decode("utf-8", "surrogateescape") for path in run}
-            facts = {"at": report.started_at, "around": state.around, "files": state.files}
+            notes = {name: noted.model_dump() for name, noted in evidence.noted.items()}
+            facts = {"at": report.started_at, "around": state.around, "files": state.files, "noted": notes}
             (draft / STATE).write_text(json.dumps(facts), encoding="utf-8")
             (draft / SOURCES).write_text(json.dumps(sources), encoding="utf-8")
-            notes = {name: noted.model_dump() for name, noted in evidence.noted.items()}
-            (draft / NOTED).write_text(json.dumps(notes), encoding="utf-8")
+            if is_whole and not evidence.unseen:
+                (draft / REPORT).write_text(report.model_dump_json(by_alias=True), encoding="utf-8")
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())
             shutil.rmtree(root / STORE / name, ignore_errors=True)
@@ -194,9 +210,8 @@ def _in_doubt(value: object) -> bool:
 
 def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
     """Return, in words, how much of the evidence is of an earlier run, if any."""
-    lasting = [piece for piece in evidence.present.values() if piece.lasting]
+    run, lasting = evidence.get(PytestRun), [piece for piece in evidence.present.values() if piece.lasting]
     kept = [piece for piece in lasting if earlier and piece is earlier.seen.get(type(piece))]
-    run = evidence.get(PytestRun)
     if earlier is None or not (kept or (run and run.taken)):
         return ""
     tests = f"{len(run.taken)} of {len(run.tests)} tests" if run and run.taken and run not in kept else ""

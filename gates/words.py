@@ -1,12 +1,12 @@
 """Words of a report: text of others made harmless; commands, counts and sizes as people read them."""
 
-import difflib
 import json
 import re
 import shlex
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher, get_close_matches
 from typing import TypeVar
 
 from gates.errors import UsageError
@@ -79,8 +79,9 @@ def meant(word: str, known: Iterable[str]) -> str:
     """Return the words `; did you mean 'x'?`, or nothing where nothing is near."""
     names = sorted(set(known))
     near = [name for name in names if name.casefold() == word.casefold()]
-    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    near = near or [name for name in names if word and (name.startswith(word) or _turned(word, name))]
+    near = near or get_close_matches(word, names, n=1, cutoff=0.6)
+    same_letters = (name for name in names if SequenceMatcher(None, word, name).quick_ratio() >= 0.8)
+    near = near or [name for name in names if word and name.startswith(word)] or [*same_letters]
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -95,11 +96,6 @@ def one_of(name: str, known: Mapping[str, T], told: str) -> T:
     if name not in known:
         raise UsageError(f"{told} {name!r}{did_you_mean(name, known)}")
     return known[name]
-
-
-def _turned(word: str, name: str) -> bool:
-    """Return whether a name has the letters of a word, in whatever order, and few others."""
-    return 2 * (Counter(word) & Counter(name)).total() >= 0.8 * (len(word) + len(name))
 
 
 UNITS = ("B", "KB", "MB", "GB", "TB")

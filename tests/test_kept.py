@@ -65,6 +65,13 @@ def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path)
     assert outcomes(project) == seen
     assert (project / "reports/T1/evidence/pytest/junit.xml").is_file()
     assert "evidence of" not in run(project, "--fresh").out
+    (report,) = (project / kept.STORE).glob(f"*/{kept.REPORT}")
+    (report.parent / kept.PIECES).unlink()
+    assert "evidence of" in run(project).out, "the report is enough"
+    (report.parent / "raw/pytest/junit.xml").write_text("")
+    (project / ".git").mkdir()  # git fails
+    assert "evidence of" not in run(project).out
+    assert not report.exists(), "what was missing may be there another time"
 
 
 def test_continuous_integration_takes_nothing() -> None:

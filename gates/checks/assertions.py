@@ -12,7 +12,7 @@ from gates.child import process
 from gates.code.meanings import Function
 from gates.code.syntax import defined
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
@@ -58,7 +58,7 @@ class TestFiles(Evidence):
         paths = sorted({test.location.path for test in tests if test.location.path.endswith(".py")})
         trees = {path: tree for path in paths if (tree := tree_of(context.root / path))}
         if not trees:
-            raise EvidenceUnavailable("no test that is written in Python verifies a criterion")
+            raise Absent("no test that is written in Python verifies a criterion")
         linted, unlinted, commands = _linted(trees, context)
         return cls(
             how="ast, and ruff check --isolated",

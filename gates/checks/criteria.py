@@ -141,11 +141,6 @@ def _loose(about: About, task: Task, run: PytestRun) -> Findings:
             says = "does not exist" if formed else "has not the form TASK/CRITERION"
             message = f"{test} is marked for {name!r}, which {says}{meant(name, known)}"
             yield about.failed(message, "Fix the marker's id.", subject=f"{test} {name}", location=place)
-    near = {(t.function, mark, name): t.location for t in run.tests for mark, name in t.near if name in known}
-    for (test, mark, name), place in near.items():
-        message = f"pytest.mark.{mark} of {test} names {name!r} and binds no test to anything."
-        fix = 'Write pytest.mark.criterion("TASK/CRITERION").'
-        yield about.failed(message, fix, subject=f"{test} {name}", location=place)
 
 
 def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Findings:

@@ -15,7 +15,7 @@ from gates.child import process
 from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
 from gates.project.copies import relocated
 from gates.project.files import import_roots
@@ -135,7 +135,7 @@ class Question(AbstractContextManager["Question"]):
 def probing(task: Task, context: Context, key: str) -> Probe:
     """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
     if not getattr(task, key):
-        raise EvidenceUnavailable(f"{task.path} names no {key!r}")
+        raise Absent(f"{task.path} names no {key!r}")
     return Probe(context, task, context.folder(key).evidence)
 
 

@@ -146,16 +146,17 @@ def _judged(
     state = kept.state_of(task, context, asked, reports) if installed else None
     earlier = None
     if state and installed and not request.fresh and (root / kept.STORE).is_dir():
+        if whole := kept.again(root, state.name(installed()), task, context):
+            return whole
         earlier = kept.find(root, state, installed(), folder)
-    taken = earlier.whole if earlier else {}
-    evidence = EvidenceSet({**taken}, earlier=earlier)
+    evidence = EvidenceSet({**earlier.whole} if earlier else {}, earlier=earlier)
     of_its_sources(root)
     before = None if before and before.taken else before  # what was taken took no time
     with _shown(say, _plan(task, asked, before), before, quiet=request.quiet) as shown:
         own = replace(context, rewritten=root / kept.REWRITTEN if installed else None)
         report = pipeline.run(task, own, asked, shown, evidence)
     report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
-    if state and installed and not taken and not interrupted():
+    if state and installed and not (earlier and earlier.whole) and not interrupted():
         with asked_once():  # anew: whether it changed meanwhile
             after = kept.state_of(task, context, asked, reports)
         if after == state:
@@ -166,10 +167,8 @@ def _judged(
 def _last(out: Path, task: Task) -> Report | None:
     """Return the report of a task that lies in the folder, if this version can read it; its tests are let go."""
     with suppress(UsageError):
-        before = store.last(out)
-        if before and before.task.id == task.id:
-            bare = (each.model_copy(update={"tests": ()}) for each in before.criteria)  # there may be tens of thousands
-            return before.model_copy(update={"criteria": tuple(bare)})
+        before = store.last(out, bare=True)
+        return before if before and before.task.id == task.id else None
     return None
 
 

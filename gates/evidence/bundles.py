@@ -10,7 +10,7 @@ from gates.bundles import BadBundle, BoundFile, BundledRun, Definition, Origin, 
 from gates.check import Evidence
 from gates.code.syntax import Unparsed, parse
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.measuring.taken import MeasurementRun
 from gates.model import Model
 from gates.project.files import files_of, import_roots
@@ -50,7 +50,7 @@ class Bundles(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Read each bundle and compare the files that it speaks of with those here."""
         if not task.bundles:
-            raise EvidenceUnavailable("no bundle was handed in")
+            raise Absent("no bundle was handed in")
         folder = context.folder(FOLDER).evidence
         now = {one.id: {file.path: file for file in bind(task, one, context)} for one in task.measurements}
         looked = (_looked_at(path, task, context, now, folder / f"{i}.json") for i, path in enumerate(task.bundles))

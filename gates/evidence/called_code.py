@@ -12,7 +12,7 @@ from gates.check import Evidence, EvidenceSet
 from gates.child import process
 from gates.child.trying.keeping import marked
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.measuring import bench
@@ -161,7 +161,7 @@ class CalledCode(Evidence):
         code = {c.id: _functions(c, tree, text_of) for c in task.criteria if any(standing_for(task, c))}
         asked = [(c, each) for c in task.criteria if c.id in code and code[c.id][0] for each in standing_for(task, c)]
         if not asked:
-            raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
+            raise Absent("no command verifies a criterion that is traced to functions alone")
 
         earlier, files = seen.earlier, [each for functions, _ in code.values() for each in functions.items()]
         own = ((file.path, function.body[0].lineno) for file, functions in files for function in functions)

@@ -19,7 +19,7 @@ from gates.child import process
 from gates.child.process import ProcessRun
 from gates.code.syntax import Unparsed, parse
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.bench import launch
@@ -57,7 +57,7 @@ class Measurements(Evidence):
         """Take each measurement on each device that a criterion names; on none that the machine does not show."""
         asked = [(one, device) for one in task.measurements for device in asked_of(task, one)]
         if not asked:
-            raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
+            raise Absent(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
         before = seen.before(cls)
         known = {(run.id, run.device): run for run in before.runs} if before else {}

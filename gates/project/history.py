@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.project.files import files_of, is_under
 from gates.words import printable
 
@@ -54,6 +54,8 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        if not any((each / ".git").exists() for each in (root, *root.parents)):
+            raise Absent(NOWHERE)
         told = ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE)
         inside, _, prefix = told.partition(b"\n")
         if inside != b"true":
@@ -202,7 +204,7 @@ REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout),
 def base_of(history: History, asked: str | None) -> tuple[str, str]:
     """Return the name of the base branch, and its merge base with HEAD; raise `EvidenceUnavailable` where none is."""
     if (head := history.commit("HEAD")) is None:
-        raise EvidenceUnavailable("the repository has no commit yet, so there is no earlier bar")
+        raise Absent("the repository has no commit yet, so there is no earlier bar")
     name, tip = _tip(history, asked)
     base = history.tell("merge-base", head, tip)[0]
     is_alone = base == head and name == "HEAD"

@@ -12,24 +12,21 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, CONSTRUCTORS, ClassInfo, Scope
 from gates.scan.rule import Site
 
+# what every module has, and what one that wraps another may have
 _OWN = """
-    T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double
-    dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu
-    load_state_dict modules mtia named_buffers named_children named_modules named_parameters parameters
-    register_backward_hook register_buffer register_forward_hook register_forward_pre_hook
-    register_full_backward_hook register_full_backward_pre_hook register_load_state_dict_post_hook
-    register_load_state_dict_pre_hook register_module register_parameter register_state_dict_post_hook
-    register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory state_dict to
-    to_empty train training type xpu zero_grad
+    _orig_mod add_module apply backward base_model bfloat16 buffers call_super_init children clip_grad_norm_ compile
+    config cpu cuda device double dtype dump_patches engine eval extra_repr float forward get_buffer get_extra_state
+    get_parameter get_submodule gradient_accumulation_steps half hf_device_map ipu is_gradient_accumulation_boundary
+    join load_checkpoint load_state_dict module modules mtia named_buffers named_children named_modules named_parameters
+    no_sync optimizer parameters peft_config register_backward_hook register_buffer register_forward_hook
+    register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+    register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
+    register_state_dict_post_hook register_state_dict_pre_hook require_backward_grad_sync requires_grad_ reshard
+    save_checkpoint set_extra_state set_is_last_backward set_requires_all_reduce set_requires_gradient_sync
+    set_reshard_after_forward set_submodule share_memory state_dict step summon_full_params T_destination to to_empty
+    train training type unshard xpu zero_grad zero_optimization
 """
 OWN = frozenset(_OWN.split())
-_WRAPPED = """
-    module _orig_mod no_sync backward step save_checkpoint load_checkpoint join require_backward_grad_sync
-    clip_grad_norm_ summon_full_params unshard reshard set_requires_gradient_sync set_reshard_after_forward
-    set_is_last_backward set_requires_all_reduce gradient_accumulation_steps is_gradient_accumulation_boundary
-    zero_optimization engine optimizer device dtype config base_model peft_config hf_device_map
-"""
-WRAPPED = frozenset(_WRAPPED.split())
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
@@ -134,8 +131,7 @@ def _extended(project: Project, info: ClassInfo, name: str, *, is_made: bool) ->
 
 def _has(members: set[str], name: str) -> bool:
     """Return whether a class has a member; every module has some, and one may have those that is wrapped in another."""
-    own = name.startswith("_") or name in OWN or name in WRAPPED
-    return name in members or (MODULE in members and own)
+    return name in members or (MODULE in members and (name.startswith("_") or name in OWN))
 
 
 def _fills_itself(info: ClassInfo) -> bool:

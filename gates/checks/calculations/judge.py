@@ -14,7 +14,7 @@ from gates.child.calculating import IMPORT_S
 from gates.child.probing import Probe, Probed
 from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row
@@ -85,7 +85,7 @@ class Calculations(Evidence):
         """Make every call in a fork of a process of the project's interpreter."""
         asked = [*_asked(task, min(CALL_S, context.timeout_s))]
         if not asked:
-            raise EvidenceUnavailable(f"{task.path} names no 'calculations' or 'edge_cases'")
+            raise Absent(f"{task.path} names no 'calculations' or 'edge_cases'")
         probe = Probe(context, task, context.folder("calculations").evidence)
         modules = {call.get("call", "").partition(":")[0] for call in asked}
         limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)

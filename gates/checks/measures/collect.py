@@ -13,7 +13,7 @@ from gates.check import Evidence
 from gates.child import process
 from gates.child.guardian import remove
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.evidence.measurements import attempt, attempts_key, counts_cpu, kept, timed
 from gates.measuring.bench import ArmFailed, Bench, Launch, launch
@@ -118,7 +118,7 @@ class Regressions(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Lay the baseline out where something has changed since, and measure both sides in turn."""
         if not comparisons_of(task):
-            raise EvidenceUnavailable(f"{task.path} compares no arm with the base")
+            raise Absent(f"{task.path} compares no arm with the base")
         history = History(context.root)
         name, commit = base_of(history, context.base)
         seen = cls._since(task, history, context.root, name, commit)

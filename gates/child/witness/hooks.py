@@ -5,7 +5,6 @@ Outcomes are told twice: by the exception, noted inside of all that a conftest c
 
 import faulthandler
 import os
-import re
 import signal
 import sys
 import traceback
@@ -22,7 +21,6 @@ from .inside import Witness, judged, running, shuffle, watched_function, watched
 
 witness = Witness()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
-NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
 
 
 def pytest_addoption() -> None:
@@ -128,7 +126,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     witness.note("asked", args=[str(arg) for arg in session.config.args])
     for item in _whole or session.items:
         plain = watched_function(item, {}) is not None
-        _tell_of("planned", item, plain=plain, near=near(item))
+        _tell_of("planned", item, plain=plain)
     lost = _collected - {item.nodeid for item in _whole or session.items} - _deselected
     witness.note("lost", ids=sorted(lost)[:20], count=len(lost))
 
@@ -262,12 +260,6 @@ def criteria_of(item: pytest.Item) -> list[str]:
     """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
     given = [(*mark.args, *filter(None, [mark.kwargs.get("id")])) for mark in item.iter_markers("criterion")]
     return sorted({str(name) for names in given for name in names or [""]})
-
-
-def near(item: pytest.Item) -> list[tuple[str, str]]:
-    """Return the other marks of a test that name something like a criterion, each with its name."""
-    given = ((mark.name, arg) for mark in item.iter_markers() for arg in (*mark.args, *mark.kwargs.values()))
-    return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

@@ -15,7 +15,7 @@ from gates.child.asking import HERE
 from gates.child.probing import Entry, Question, read_entries
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import Absent, EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
 from gates.evidence.lines.traced import FOLDER, Taking, Traced, not_committed, strays_of, taking
 from gates.evidence.tests import records
@@ -31,7 +31,7 @@ RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 JOURNAL, LOG = "witness.jsonl", "pytest/run.stdout.txt"  # the second as reports name it
 MOST_DISTURBED = 20
-PLANNED = ("location", "criteria", "near")  # of a test, whenever it ended
+PLANNED = ("location", "criteria")  # of a test, whenever it ended
 Journal = tuple[list[Entry], int]
 STACK = 6000  # characters of the last stack that are kept
 
@@ -98,7 +98,7 @@ class PytestRun(Evidence):
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Run the task's tests in their own process and read every witness; take what an earlier run answers for."""
         if not task.tests:
-            raise EvidenceUnavailable(f"{task.path} names no 'tests'")
+            raise Absent(f"{task.path} names no 'tests'")
         folder = context.folder("pytest").evidence
         first = cls._but_taken(task, context, folder, seen.earlier)
         first = first or cls._undisturbed(cls.once(task, context, folder), task, context, folder)

@@ -33,7 +33,6 @@ def _record(test_id: str, plan: Event, seen: list[Event], context: Context) -> T
         id=test_id,
         location=_place(plan, context),
         criteria=tuple(plan["criteria"]),
-        near=tuple(map(tuple, plan["near"])),
         outcome=outcome_of(seen),
         duration_s=round(sum(event["duration"] for event in seen), 4),
         message=str(telling.get("message") or telling.get("reason") or ""),

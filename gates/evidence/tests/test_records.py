@@ -38,18 +38,13 @@ BAD = frozenset({TestOutcome.FAILED, TestOutcome.ERROR})
 
 
 class TestRecord(Model):
-    """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
-
-    `near` are other marks with what they name, if that looks like a criterion. `reruns` counts the failures that a
-    plugin answered by running the test again.
-    """
+    """One planned test and how it ended: `crash` is where it failed, `reruns` how often a plugin ran it again."""
 
     __test__ = False
 
     id: str
     location: Location
     criteria: tuple[str, ...]
-    near: tuple[tuple[str, str], ...] = ()
     outcome: TestOutcome
     duration_s: float
     message: str = ""

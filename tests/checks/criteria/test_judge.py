@@ -269,12 +269,6 @@ def test_code_that_asks_whether_a_test_looks_on_is_open_unless_something_else_sh
     assert [f.outcome for f in bl(shown, "BL001", a_run(), seen)] == [P]
 
 
-def test_mark_that_only_looks_like_a_marker_is_named() -> None:
-    (found,) = bl(ONE, "BL004", a_run(a_record(near=(("criteria", "T1/AC1"), ("dataset", "squad/v2")))))
-    said = "pytest.mark.criteria of tests/test_core.py::test_double names 'T1/AC1' and binds no test to anything."
-    assert (found.outcome, found.level, found.message) == (F, Level.MUST, said)
-
-
 def test_markers_of_other_tasks_are_none_of_ours_and_own_ones_must_exist() -> None:
     assert only(ONE, "BL004", a_run(a_record(criteria=("T2/AC77", "T1/AC1")))).outcome is P
     missing = only(ONE, "BL004", a_run(a_record(criteria=("T1/AC12",))))
