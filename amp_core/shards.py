@@ -6,6 +6,7 @@ import pickle
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -101,7 +102,7 @@ def read_shards(folder: Path, rest: Mapping[str, Any], step: "TrainStep") -> dic
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # a world of one is fine
                 load(shards, checkpoint_id=folder)
-    except (CheckpointException, OSError, pickle.UnpicklingError) as error:
+    except (CheckpointException, OSError, *DAMAGES) as error:
         raise CheckpointError(
             f"checkpoint {str(folder)!r} is damaged or holds code ({error}): take an older one"
         ) from error
@@ -117,10 +118,15 @@ _KNOWN = {
 }  # not the metadata of bytes, which torch would unpickle
 
 
+DAMAGES = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
+
+
 class _Metadata(pickle.Unpickler):
     """Reads where torch's shards lie, from a pickle that might name any code, and no such code."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401  as the standard library has it
+        if (module, name) == ("builtins", "getattr"):  # so Python before 3.11.4 writes a member of an enumeration
+            return getitem
         if f"{module}.{name}" not in _KNOWN:
             raise pickle.UnpicklingError(f"it names {module}.{name}")
         return super().find_class(module, name)

@@ -49,6 +49,20 @@ ONE = {
     "tasks/T1.yaml": TASK.format(source="double.py", symbol="double:double", tests="tests/test_double.py"),
 }
 
+MANY = {
+    **ONE,
+    "tests/test_double.py": "import pytest\nfrom double import double\n\n\n"
+    "@pytest.mark.parametrize('x', range(60_000))\ndef test_double(x):\n    assert double(x) == x + x\n",
+}
+# `python -m gates run T1 -q`, which tells the most memory that it held, its own processes left out
+PEAK = """
+import atexit, os, resource, sys
+sys.path[0], sys.argv[1:] = os.getcwd(), ["run", "T1", "-q"]
+atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
+from gates.__main__ import main
+main()
+"""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -65,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rounds = parser.parse_args(argv).rounds
     with tempfile.TemporaryDirectory(prefix="gate-cost-") as name:
         rows = [*_of_one_test(Path(name) / "one", rounds), *_of_a_package(Path(name), rounds)]
+        rows += _of_many_tests(Path(name) / "many", rounds)
     lines = ["| What | Peer | Bar | Seen |", "|---|---|---|---|"]
     lines += [f"| {what} | {peer} | {bar} | {seen:.2f} |" for what, peer, bar, _, seen in rows]
     print("\n".join(lines))
@@ -142,6 +157,20 @@ def _of_a_package(folder: Path, rounds: int) -> list[Row]:
     ]  # fmt: skip
 
 
+def _of_many_tests(root: Path, rounds: int) -> list[Row]:
+    _project(root, MANY)
+    told = subprocess.run(
+        [sys.executable, "-c", PEAK], cwd=root, env=_env(), capture_output=True, text=True, check=True
+    )
+    peak = float(told.stdout.split()[-1])
+    same = [_timed(GATES, root, 0).wall for _ in range(rounds + 1)][1:]
+    return [
+        ("60,000 tests, nothing changed, wall", "", "1.5 s", 1.5, around_median(same)),
+        ("60,000 tests, the first run: memory of `gates` itself, MiB", "", "400 MB", 400e6 / 2**20,
+         Interval(peak, peak, peak, 1)),
+    ]  # fmt: skip
+
+
 def _took(reports: Path, purpose: str) -> float:
     """Return how long the commands of a purpose took, in seconds, as the report of a run says."""
     commands = json.loads((reports / "result.json").read_text(encoding="utf-8"))["commands"]
@@ -171,13 +200,16 @@ def _project(root: Path, files: dict[str, str]) -> Path:
 
 def _timed(argv: Sequence[str], root: Path, code: int) -> Cost:
     """Return what a command took, which must end with a code."""
-    env = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTHONDONTWRITEBYTECODE"}}
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=root, env=_env(), capture_output=True, text=True, check=False)
     wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != code:
         raise SystemExit(f"{' '.join(argv)} ended with {done.returncode}, not {code}:\n{done.stdout}{done.stderr}")
     return Cost(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def _env() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in {"CI", "PYTHONDONTWRITEBYTECODE"}}
 
 
 def _head(rounds: int) -> list[str]:

@@ -143,12 +143,13 @@ def again(root: Path, name: str, task: Task, context: Context) -> Report | None:
     with suppress(*UNREADABLE):
         report = Report.model_validate_json((folder / REPORT).read_bytes())
         shutil.copytree(folder / "raw", context.evidence, dirs_exist_ok=True, symlinks=True)
-        if (report.revision, report.evidence) == (observe(task, context), digest_folder(context.evidence)):
+        if report.evidence == digest_folder(context.evidence):
             os.utime(folder)
             now, took_s = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), round(time.monotonic() - clock, 1)
             facts = {"started_at": now, "duration_s": took_s, "taken": f"evidence of the run of {report.started_at}"}
             gates = tuple(gate.model_copy(update={"duration_s": 0}) for gate in report.gates)
-            return report.model_copy(update={**facts, "gates": gates})
+            revision = report.revision if report.revision.strays else observe(task, context)  # of reports git may tell
+            return report.model_copy(update={**facts, "gates": gates, "revision": revision})
     return None
 
 

@@ -12,7 +12,6 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, CONSTRUCTORS, ClassInfo, Scope
 from gates.scan.rule import Site
 
-# what every module has, and what one that wraps another may have
 _OWN = """
     _orig_mod add_module apply backward base_model bfloat16 buffers call_super_init children clip_grad_norm_ compile
     config cpu cuda device double dtype dump_patches engine eval extra_repr float forward get_buffer get_extra_state
@@ -26,7 +25,7 @@ _OWN = """
     set_reshard_after_forward set_submodule share_memory state_dict step summon_full_params T_destination to to_empty
     train training type unshard xpu zero_grad zero_optimization
 """
-OWN = frozenset(_OWN.split())
+OWN = frozenset(_OWN.split())  # of every module, or of one that wraps another
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 

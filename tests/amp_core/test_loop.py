@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from amp_core import checkpoint
+from amp_core import checkpoint, shards
 from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream, loader
 from amp_core.loop import Checkpoints, FitResult, Plan, Validations, fit
@@ -21,6 +23,7 @@ from amp_core.step import TrainStep
 from amp_core.tracking import MemorySink, Tracker
 
 CPU = torch.device("cpu")
+OF_3_11_3 = b"cbuiltins\ngetattr\n(ctorch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING\nV%b\ntR."
 
 
 def a_step(name: str = "fp32") -> TrainStep:
@@ -115,9 +118,12 @@ def test_a_sharded_checkpoint_is_resumed_from_unless_it_names_code(tmp_path: Pat
     rest = checkpoints.load(latest, a_step())
     rest["step"]["model"]["weight"] = rest["step"]["model"]["weight"].to("meta")  # as if it were in a shard
     checkpoint.save(latest / "rest.pt", rest)
-    (latest / ".metadata").write_bytes(pickle.dumps(eval))
-    with pytest.raises(CheckpointError, match=r"damaged or holds code \(it names builtins\.eval\): take an older one$"):
-        checkpoints.load(latest, a_step())
+    wrong = {"it names builtins.eval": pickle.dumps(eval), "Ran out of input": b"", "'eval'": OF_3_11_3 % b"eval"}
+    for why, metadata in wrong.items():
+        (latest / ".metadata").write_bytes(metadata)
+        with pytest.raises(CheckpointError, match=rf"damaged or holds code \({re.escape(why)}\): take an older one$"):
+            checkpoints.load(latest, a_step())
+    assert shards._Metadata(BytesIO(OF_3_11_3 % b"TORCH_CHANNELS_LAST")).load().name == "TORCH_CHANNELS_LAST"
     (latest / "rest.pt").unlink()
     with pytest.raises(CheckpointError, match=r"^no checkpoint at '.*rest\.pt'"):
         run(Plan(4), checkpoints=checkpoints, resume=True)

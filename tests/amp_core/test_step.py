@@ -280,9 +280,8 @@ def test_a_window_that_weighs_nothing_is_skipped() -> None:
     assert same(before, copies(step.model))
 
 
-def a_step_of_two(name: str, model: nn.Sequential) -> TrainStep:
-    second = torch.optim.SGD(model[2].parameters(), lr=0.05, fused=True)
-    return a_step(name, model=model, optimizer=[fused(model[0]), second])
+def a_step_of_two(model: nn.Sequential) -> TrainStep:
+    return a_step("fp16", model=model, optimizer=[fused(model[0]), torch.optim.SGD(model[2].parameters(), fused=True)])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -431,7 +430,7 @@ def test_a_state_of_another_step_is_refused_and_changes_nothing() -> None:
     for other, message in (
         (a_step("fp16", model=wider), r".*another model: '0.weight' is torch.float32 of shape \(9, 6\), expected"),
         (a_step("fp16", model=shorter), ".*another model: it lacks '2.bias' and 1 more: build the model"),
-        (a_step_of_two("fp16", a_model()), "the checkpoint is of AdamW, SGD, expected AdamW: build that optimizer$"),
+        (a_step_of_two(a_model()), "the checkpoint is of AdamW, SGD, expected AdamW: build that optimizer$"),
         (a_step(model=model, optimizer=moving_sgd(model)), "the checkpoint is of SGD, expected AdamW: build that"),
     ):
         with pytest.raises(ValueError, match=f"^{message}"):

@@ -49,14 +49,9 @@ def test_a_line_that_is_none_is_noticed(tmp_path: Path, change: Callable[[list[s
     assert str(own(tmp_path)) in book.read()[1]
 
 
-def _append(root: str, number: int) -> None:
-    Ledger(Path(root)).append(attempt(number, key=f"k{number}"))
-
-
 def test_two_runs_at_once_both_stand_in_it(tmp_path: Path) -> None:
-    (tmp_path / "p").mkdir()
-    spawn = multiprocessing.get_context("fork")
-    runs = [spawn.Process(target=_append, args=(str(tmp_path / "p"), i)) for i in range(1, 5)]
+    spawn, told = multiprocessing.get_context("fork"), [attempt(i, key=f"k{i}") for i in range(1, 5)]
+    runs = [spawn.Process(target=Ledger(tmp_path / "p").append, args=[each]) for each in told]
     for run in runs:
         run.start()
     for run in runs:
