@@ -11,9 +11,9 @@ import os
 import platform
 import re
 import resource
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Sequence
@@ -181,8 +181,7 @@ def _package(folder: Path) -> Path:
     for words in (("download", "--no-deps", "--no-binary", ":all:", RELEASE), ("install", "--target", "needs", NEEDS)):
         subprocess.run([sys.executable, "-m", "pip", "-q", *words], cwd=folder, check=True)
     (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
+    shutil.unpack_archive(archive, folder)
     root = folder / re.sub(r"\.tar\.gz$", "", archive.name)
     assert FUNCTION in (root / EDITED).read_text(encoding="utf-8")
     task = TASK.format(source=SOURCES, symbol="marshmallow.utils:timestamp", tests="tests/test_serialization.py")

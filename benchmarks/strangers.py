@@ -9,9 +9,9 @@ test as the gate does.
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Sequence
@@ -171,8 +171,7 @@ def _prepared(stranger: Stranger, folder: Path) -> tuple[Path, Path]:
     asked = f"{stranger.name}=={stranger.version}"
     if not (root := _unpacked(folder)):
         _check([str(python), "-m", "pip", "-q", "download", "--no-binary", ":all:", "--no-deps", asked], folder)
-        with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
-            archive.extractall(folder / "source", filter="data")
+        shutil.unpack_archive(next(folder.glob("*.tar.gz")), folder / "source")
         root = _unpacked(folder)
         assert root is not None
         _check([str(python), "-m", "pip", "-q", "install", *TOOLS, *stranger.needs, "-e", str(root)], folder)
