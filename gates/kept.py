@@ -1,9 +1,8 @@
 """Evidence of an earlier run, taken again while all that it rests on is as it was.
 
 It rests on every file of the project, its commits, the task and the options, the interpreter with its packages, the
-environment, the machine and the day. Where only the text of Python files that tests can run is another, single tests
-may still hold (see `gates.evidence.lines.traced`); all else is collected anew. In doubt everything is: what a time
-limit, chance or a busy machine had a part in is not kept.
+environment, the machine and the day. Where only the text of Python files that tests can run is another, parts of it may
+still hold (see `gates.evidence.lines.traced`). What a time limit, chance or a busy machine had a part in is not kept.
 """
 
 import hashlib
@@ -49,7 +48,6 @@ STATE, SOURCES, PIECES, REPORT = "state.json", "sources.json", "pieces.txt", "re
 SOME = "~"  # before a kind of which only a part is kept
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
-MOST_OPEN = 256  # files, by the time it forks
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
 ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
@@ -166,9 +164,8 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
         kept[SOME + Measurements.__name__] = seen.model_copy(update={"runs": certain})
     with suppress(OSError):
         (root / STORE).mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=root / STORE, prefix=".new-"))
-        try:
-            shutil.copytree(raw, draft / "raw", symlinks=True)
+        with tempfile.TemporaryDirectory(dir=root / STORE, prefix=".new-", ignore_cleanup_errors=True) as folder:
+            shutil.copytree(raw, (draft := Path(folder)) / "raw", symlinks=True)
             run = [path for path in files_of((*task.implementation, *task.tests), root) if path.suffix == ".py"]
             sources = {os.path.realpath(path): path.read_bytes().decode("utf-8", "surrogateescape") for path in run}
             notes = {name: noted.model_dump() for name, noted in evidence.noted.items()}
@@ -181,8 +178,6 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
                 file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())
             shutil.rmtree(root / STORE / name, ignore_errors=True)
             draft.rename(root / STORE / name)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
         for old in sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_RUNS]:
             shutil.rmtree(old, ignore_errors=True)
 
@@ -263,7 +258,7 @@ def installed(project: Project) -> Iterator[Callable[[], str] | None]:
         if not (pid := os.fork()):
             try:
                 os.closerange(0, write)  # whoever waits for their end waits for this process's parent
-                os.closerange(write + 1, MOST_OPEN)
+                os.closerange(write + 1, 256)  # more are not open yet
                 os.write(write, _digest(_importable(project.root, project.python)).encode())
             finally:
                 os._exit(0)

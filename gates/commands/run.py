@@ -1,6 +1,7 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -149,6 +150,9 @@ def _judged(
         if whole := kept.again(root, state.name(installed()), task, context):
             return whole
         earlier = kept.find(root, state, installed(), folder)
+        if not (earlier and earlier.whole):  # raw files may lie there of what another run took away meanwhile
+            shutil.rmtree(folder)
+            folder.mkdir()
     evidence = EvidenceSet({**earlier.whole} if earlier else {}, earlier=earlier)
     of_its_sources(root)
     before = None if before and before.taken else before  # what was taken took no time
