@@ -149,6 +149,8 @@ class EvidenceSet:
                 (context.evidence / raw).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(own.raw / raw, context.evidence / raw)
             return before
+        for raw in self.earlier.noted[name].raw if self.earlier and name in self.earlier.noted else ():
+            (context.evidence / raw).unlink(missing_ok=True)  # it would be added to
         there = {*context.evidence.rglob("*")}
         with guarded_folder() as folder, noting(folder) as notes:
             made = make()

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
+from gates.child.asking import NETWORK
 from gates.child.guardian import MARK, uninterrupted
 from gates.child.noting import Noted
 from gates.child.process import ProcessRun
@@ -153,15 +154,19 @@ def again(root: Path, name: str, task: Task, context: Context) -> Report | None:
 
 def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
-    kept = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting and not _in_doubt(piece)}
-    size = sum(path.lstat().st_size for path in raw.rglob("*"))
-    is_whole = len(kept) == sum(kind.lasting for kind in evidence.present)
-    wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
-    if wrote or any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
-        return
+    online = {name for name, noted in evidence.noted.items() if noted.doubt in NETWORK}
+    lasting = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting}
+    kept = {name: piece for name, piece in lasting.items() if not (name in online or _in_doubt(piece))}
     if (seen := evidence.get(Measurements)) and Measurements.__name__ not in kept:
         certain = tuple(run for run in seen.runs if not _in_doubt(run))
         kept[SOME + Measurements.__name__] = seen.model_copy(update={"runs": certain})
+    if (tests := evidence.get(PytestRun)) and tests.online and PytestRun.__name__ in kept:
+        kept[SOME + PytestRun.__name__] = kept.pop(PytestRun.__name__)
+    size = sum(path.lstat().st_size for path in raw.rglob("*"))
+    is_whole = kept.keys() == lasting.keys()
+    wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
+    if wrote or any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
+        return
     with suppress(OSError):
         (root / STORE).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=root / STORE, prefix=".new-", ignore_cleanup_errors=True) as folder:

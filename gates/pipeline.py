@@ -170,7 +170,7 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
 def _foresee(task: Task, context: Context, asked: Selection, evidence: EvidenceSet) -> None:
     """Start what tries faults while the tests still run, where they may be asked to notice some."""
     uses = {kind for gate in discover() if not asked.gates or gate.name in asked.gates for kind in gate.uses}
-    foreseen = PytestRun not in evidence.present and any(criterion.code for criterion in task.criteria)
+    foreseen = EmptiedCode not in evidence.present and any(criterion.code for criterion in task.criteria)
     if EmptiedCode in uses and foreseen and COPIES > 1:
         before = evidence.before(PytestRun)
         with suppress(EvidenceUnavailable):  # it says so when it is asked for

@@ -167,7 +167,6 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     here, chosen = replace(context, root=root), task.model_copy(update={"tests": tuple(asked)})
     paths = process.joined_paths(os.pathsep.join(map(str, import_roots(task, here))))
     env = relocated({**process.environment(), "PYTHONPATH": paths}, context.root, root)
-    log.mkdir()
     run = PytestRun.once(chosen, here, log, env=env, options=PLAIN, lines=False)
     told = [(test.id, ENDED[test.outcome], test.reason, test.criteria) for test in run.tests if test.outcome in ENDED]
     told += [(error.id, "failed", error.message.strip().rpartition("\n")[2], ()) for error in run.collect_errors]

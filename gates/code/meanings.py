@@ -278,8 +278,3 @@ def _set_on_self(node: ast.ClassDef, name: str) -> ast.stmt | None:
             if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and inner.attr == name:
                 return method
     return None
-
-
-def bases_of(node: ast.ClassDef) -> list[list[str]]:
-    """Return the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
-    return [parts for parts in map(parts_of, node.bases) if not parts or parts[-1] not in EMPTY_BASES]

@@ -257,7 +257,8 @@ class Resolver:
 
     def _inherited(self, module: SourceModule, node: ast.ClassDef, owner: str, names: list[str], hops: int) -> Ways:
         """Look for a name in the classes that a class extends; what may lie in one that is not ours is undecided."""
-        full, bases, unseen = f"{owner}.{names[0]}", meanings.bases_of(node), hops >= MAX_HOPS
+        full, unseen = f"{owner}.{names[0]}", hops >= MAX_HOPS
+        bases = [each for each in map(meanings.parts_of, node.bases) if meanings.EMPTY_BASES.isdisjoint(each[-1:])]
         for base in bases if not unseen else []:
             above, parts = nothing = module, [ast.stmt()]
             with suppress(Absent, Undecided):

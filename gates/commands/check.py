@@ -83,7 +83,8 @@ def perform(
     """Apply rules to paths; return what was found, and 1 for a certain grave finding, 3 for unread files, else 0."""
     rules = _asked(asked, load_rules(project.rules, project.root))
     base = Path.cwd()
-    files = [file for path in paths or (base,) for file in _python_files(path.absolute())]
+    places = [path.absolute() for path in paths or (base,)]
+    files = [f for p in places for f in ([p] if p.is_file() else files_of((".",), p)) if f == p or f.suffix == ".py"]
     if not files:
         raise UsageError(f"no Python file in {', '.join(map(str, paths)) or base}; name files or folders")
     found = check(rules, dict.fromkeys(files), base, kept=False)
@@ -110,10 +111,6 @@ def _asked(names: Sequence[str], known: dict[str, Rule]) -> list[Rule]:
             raise UsageError(unknown(name, known))
         chosen |= {rule.id: rule for rule in found}
     return list(chosen.values())
-
-
-def _python_files(path: Path) -> list[Path]:
-    return [path] if path.is_file() else [file for file in files_of((".",), path) if file.suffix == ".py"]
 
 
 def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:

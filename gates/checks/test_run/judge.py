@@ -254,9 +254,6 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     yield from _described(run) if run else [unseen]
 
 
-SLOWEST = 10
-
-
 def _described(run: PytestRun) -> Iterator[Section]:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     most = run.process.peak_memory_bytes
@@ -284,9 +281,6 @@ def _described(run: PytestRun) -> Iterator[Section]:
             rows = tuple((t.id, str(t.location), t.message.split("\n")[0]) for t in tests)
             title, columns = f"{outcome.value.capitalize()} Tests ({len(tests)})", ("Test", "Place", "Reason")
             yield Section(title=title, columns=columns, rows=rows)
-    slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
-    times = tuple((f"{test.duration_s:.2f}", test.id) for test in slowest)
-    yield Section(title="Slowest Tests", columns=("Duration (s)", "Test"), rows=times)
     told = tuple((w.category, str(w.location), w.message) for w in run.warnings)
     yield Section(title="Warnings", text="" if told else "None.", columns=("Category", "Place", "Message"), rows=told)
 

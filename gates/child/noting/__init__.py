@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 
 from pydantic import Field
 
+from gates.child.asking import NETWORK
 from gates.code.units import Units
 from gates.model import Model
 
@@ -79,6 +80,7 @@ class Noted(Model):
                 idle[file] = idle.get(file, {*names}) & {*names}
         if awaited > 0 or not pids >= {*noting.begun}:
             doubts.append("a process told nothing of what it ran")
+        doubts.sort(key=lambda doubt: doubt not in NETWORK)
         found = {file: tuple(sorted(names)) for file, names in idle.items()}
         return cls(doubt=next(iter(doubts), ""), idle=found, read=tuple(sorted(read)), raw=tuple(sorted(raw)))
 

@@ -78,7 +78,7 @@ class Notes:
         elif event in STARTS:
             self._note(*_of_start(event, os.path.basename(str(args[0]).partition(" ")[0])))  # noqa: PTH119
         elif _is_dubious(event, args):
-            self._note("doubt", event)
+            self._note("doubt", event if event not in NETWORK or isinstance(args[-1], int | tuple) else "a socket")
 
     def end(self) -> None:
         """Note which functions of each module did not run, and that this process came to its end."""

@@ -15,7 +15,7 @@ from warnings import WarningMessage
 
 import pytest
 
-from ..asking import question_at
+from ..asking import NETWORK, question_at
 from . import rewriting
 from .inside import Witness, judged, running, shuffle, watched_function, watched_test
 
@@ -61,9 +61,11 @@ def _keep_stacks() -> None:
 
 
 def _listen_to_reads(root: str) -> None:
-    """Keep which files of the project are opened to be read, those of Python aside."""
+    """Keep which files of the project are opened to be read, those of Python aside, and whether a network is asked."""
 
     def heard(event: str, args: tuple[object, ...]) -> None:
+        if event in NETWORK and (event == "socket.getaddrinfo" or isinstance(args[-1], tuple)):  # no socket of a path
+            _online.add(event)
         if event != "open" or len(args) != 3 or not isinstance(args[0], str) or len(_read) >= MOST_READ:
             return
         path, mode, flags = str(args[0]), args[1], args[2]
@@ -100,7 +102,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 
 MOST_READ = 10_000
 _stacks: list[IO[bytes]] = []
-_read: set[str] = set()
+_read, _online = set[str](), set[str]()
 _collected: set[str] = set()
 _deselected: set[str] = set()
 _whole: list[pytest.Item] = []  # with those that are taken
@@ -246,7 +248,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
     files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
     witness.note("imported", names=[name for name, file in files if isinstance(file, str) and file.startswith(places)])
-    witness.note("read", paths=sorted(_read))
+    witness.note("read", paths=sorted(_read), online=bool(_online))
     witness.tell("end", exit_code=int(exitstatus), worker=hasattr(session.config, "workerinput"))
 
 

@@ -21,13 +21,12 @@ from typing import Any
 
 import pytest
 
-from ..asking import append
+from ..asking import NETWORK, append
 
 gettrace, settrace = sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
 # programs that never run Python of the project
-GIT = "git"
-OTHERS = {GIT, "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
+OTHERS = {"git", "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
 SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
 
 
@@ -36,7 +35,6 @@ TOLD = ("protocol", "logstart", "makereport", "logreport", "logfinish")
 TELLING = (*WRAPPED, *(f"runtest_{name}" for name in TOLD), "report_teststatus", "json_runtest_stage")
 TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.partition(".")[0]}
 CALLERS = {*TELLERS, "__main__", "pluggy", "pytest", "runpy"}
-NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
 IN_GIT = f"{os.sep}.git{os.sep}"
 HEARD = {*STARTS, *NETWORK, "open", "exec"}
 
@@ -181,7 +179,7 @@ class Lines:
             if name not in OTHERS:
                 what = f"started another process ({_written(program)}), which was not followed"
                 self.told["unseen"].setdefault(context, what)
-            self.outside |= {context} if name == GIT else set()
+            self.outside |= {context} if name == "git" else set()
         elif event != "open" or (isinstance(first, str) and IN_GIT in os.sep + first):
             self.outside.add(context)
 

@@ -33,7 +33,6 @@ TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
 
 
-# coverage documents its tables; to import it, or to ask it for lines, takes several times as long as to read them
 LISTS = ("unheard", "modules", "foreign", "outside", "importing", "cached", "lasted")
 
 

@@ -59,6 +59,7 @@ class PytestRun(Evidence):
     versions: dict[str, str]
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
+    online: bool = False  # whether a network was asked
     foreign: tuple[str, ...] = ()
     strays: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
@@ -104,9 +105,8 @@ class PytestRun(Evidence):
         first = first or cls._undisturbed(cls.once(task, context, folder), task, context, folder)
         repeats = []
         for number in range(2, context.repeat + 1):
-            again, seed = folder / f"run-{number}", str(number)
-            again.mkdir()
-            run = cls.once(task, context, again, seed=seed)
+            seed = str(number)
+            run = cls.once(task, context, folder / f"run-{number}", seed=seed)
             said, ends = (*run.canaries, *run.disagreements), {test.id: test.outcome for test in run.tests}
             told = {"process": run.process, "outcomes": ends, "disagreements": said, "running": run.running}
             repeats.append(Repeat.model_validate({"seed": seed, **told}))
@@ -125,8 +125,6 @@ class PytestRun(Evidence):
         if run.complete and not run.process.exit_code and not run.unstable:
             took.lay(folder / FOLDER)
             return run
-        shutil.rmtree(folder)
-        folder.mkdir()
         return None
 
     @classmethod
@@ -137,14 +135,12 @@ class PytestRun(Evidence):
             return first
         commands, few = first.commands, task.model_copy(update={"tests": failed})
         for lines, expected in ((False, {TestOutcome.PASSED}), (True, BAD)):
-            aside = folder / ("traced" if lines else "untraced")
-            aside.mkdir()
+            aside = folder.with_name(f"{folder.name}-{'traced' if lines else 'untraced'}")
             run = cls.once(few, context, aside, lines=lines)
             ends = {test.id: test.outcome for test in run.tests}
             commands += run.commands
             if not run.complete or ends.keys() != {*failed} or not expected.issuperset(ends.values()):
                 return first.model_copy(update={"commands": commands})
-        (folder / JOURNAL).unlink()  # each run adds to it
         whole = cls.once(task, context, folder, lines=False)
         how = f"{whole.how}; run again without a tracer, by which alone {first_of(failed, 3)} failed"
         return whole.model_copy(update={"how": how, "commands": (*whole.commands, *commands)})
@@ -163,8 +159,7 @@ class PytestRun(Evidence):
         lines: bool = True,
     ) -> Self:
         """Run the task's tests once, shuffled by a seed if any, and read each witness; collect taken ones only."""
-        (plugin := folder / "plugin").mkdir(exist_ok=True)
-        (plugin / "gates_probe").symlink_to(HERE)
+        plugin = _begun(folder)
         argv = [*_command(task, context, folder), *options]
         paths = (str(plugin), (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH", "")))
         env = {**(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -221,6 +216,7 @@ class PytestRun(Evidence):
             canaries=records.rigged(told),
             worker_errors=tuple(dict.fromkeys(_worker_errors(told))),
             untracked=untracked_data(told, task, context),
+            online=any(event["online"] for event in told["read"]),
             stage=records.stage_of(events),
             stack=_stack(folder / "stacks.txt"),
             packages=tuple(dict.fromkeys(name for event in told["imported"] for name in event["names"])),
@@ -231,6 +227,14 @@ def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[Te
     """Return the tests bound to a criterion, by path or node id in the task or by marker in the test."""
     tests, wanted = run.tests if run else (), f"{task.id}/{criterion.id}"
     return [t for t in tests if wanted in t.criteria or any(is_under(t.id, path) for path in criterion.tests)]
+
+
+def _begun(folder: Path) -> Path:
+    """Make a folder with our plugin in it; what lies there is of an earlier run, and would be added to."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (plugin := folder / "plugin").mkdir(parents=True)
+    (plugin / "gates_probe").symlink_to(HERE)
+    return plugin
 
 
 def _command(task: Task, context: Context, folder: Path) -> list[str]:

@@ -54,7 +54,7 @@ class Tracer:
         """Yield the traces of functions that `speaks` asks for: those that nothing runs, then those no walk came to."""
         hot, paths = self._hot, {module.path for module in judged}
         own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
-        outer = [node for node, module in own if not _is_inner(node, module)]
+        outer = [n for n, m in own if type(n) is not ast.Lambda and {*map(type, m.ancestors(n))}.isdisjoint(FUNCTIONS)]
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(hot.possible(n)))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
@@ -126,7 +126,3 @@ def _handed(walker: Walker, node: Function | ast.Module, scope: Scope) -> dict[s
     named = () if isinstance(node, ast.Module) else parameters(node)
     names = {name: Value(name, ast.Name(name, ast.Load()), place) for name in named}
     return {**names, scope.self_name: Value("self", owner=scope.owner)} if scope.owner and scope.self_name else names
-
-
-def _is_inner(node: ast.AST, module: Module) -> bool:
-    return isinstance(node, ast.Lambda) or any(isinstance(around, FUNCTIONS) for around in module.ancestors(node))
