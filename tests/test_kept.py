@@ -162,10 +162,8 @@ def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
 
 @few
 def test_a_test_that_asks_a_network_is_run_again(tmp_path: Path) -> None:
-    asks = "def test_asks():\n    __import__('socket').socket().connect_ex(('127.0.0.1', 9))\n"
-    project = a_project(
-        tmp_path / "p", {**ONE, "tests/test_core.py": f"{WITH_DATA}    assert double(2) == 4\n\n{asks}"}
-    )
+    asks = "assert double(2) == 4\n\ndef test_asks():\n    __import__('socket').socket().connect_ex(('127.0.0.1', 9))"
+    project = a_project(tmp_path / "p", {**ONE, "tests/test_core.py": f"{WITH_DATA}    {asks}\n"})
     assert (run(project).code, run(project).out.partition(" tests")[0]) == (0, "PASS (1 of 2")
 
 
