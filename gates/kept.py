@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from gates import __version__, pipeline
 from gates.check import WROTE, Earlier, EvidenceSet
+from gates.checks.base_tests import BaseTests
 from gates.child.asking import NETWORK
 from gates.child.guardian import MARK, uninterrupted
 from gates.child.noting import Noted
@@ -33,6 +34,7 @@ from gates.code.units import Units
 from gates.config import Context, Project
 from gates.evidence.measurements import Measurements
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.measuring import machine
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT, is_left_out
@@ -50,13 +52,14 @@ SOME = "~"  # before a kind of which only a part is kept
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
-TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
-ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
-MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
+TERMINAL = "_ OLDPWD PWD SHLVL TERM_PROGRAM TMUX TMUX_PANE WINDOWID SSH_CLIENT SSH_CONNECTION SSH_TTY PS1"
+ASIDE = frozenset({MARK, *TERMINAL.split()})
+MEASURED = re.compile(r"\.coverage(\..+\.(pid)?\d+\.\w+)?")  # what `pytest --cov` leaves behind
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError)
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
-GIT = (("show-ref", "--head"), ("ls-files", "--stage", "-z"))
+GIT = tuple(map(str.split, ("rev-parse --git-dir", "symbolic-ref -q HEAD", "show-ref --head", "ls-files --stage -z")))
+LINK = "-> "
 
 
 class State(NamedTuple):
@@ -72,20 +75,20 @@ class State(NamedTuple):
         return f"{whole}-{installed}"
 
 
-def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> State:
+def state_of(task: Task, context: Context, selection: Selection) -> State:
     """Return the present state of all that the evidence of a run rests on."""
     around = (
-        [__version__, *map(" ".join, _files(Path(__file__).parent, ()))],
+        [__version__, time.strftime("%x"), *map(" ".join, _files(Path(__file__).parent))],
         [task.model_dump_json(), repr(replace(context, evidence=Path(), rules=None)), repr(selection)],
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [os.uname().nodename, *(f"{name}={value}" for name, value in sorted(environment(context).items()))],
-        sorted(map(str, Path("/dev").glob("nvidia*"))),
+        [*sorted(map(str, Path("/dev").glob("nvidia*"))), *(repr(machine.may_have(name)) for name in machine.DRIVERS)],
         [*_known(context.root)],
     )
     commits = _digest(git(context.root, *words) or "" for words in GIT)
-    return State(dict(_files(context.root, {reports})), commits, _digest(map(_digest, around)))
+    return State(dict(_files(context.root)), commits, _digest(map(_digest, around)))
 
 
 def _known(root: Path) -> Iterator[str]:
@@ -120,7 +123,9 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
         with suppress(*UNREADABLE):
             texts = json.loads((folder / SOURCES).read_text(encoding="utf-8"))
             sources = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
-            changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
+            was = {path: told["files"][path] + state.files[path] for path in differing}
+            real = {path: LINK if LINK in was[path] else os.path.realpath(path) for path in differing}
+            changed = {real[path]: Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
                 lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
                 parts = (line.partition(" ") for line in lines)
@@ -142,18 +147,21 @@ def again(root: Path, name: str, task: Task, context: Context) -> Report | None:
     with suppress(*UNREADABLE):
         report = Report.model_validate_json((folder / REPORT).read_bytes())
         shutil.copytree(folder / "raw", context.evidence, dirs_exist_ok=True, symlinks=True)
-        if report.evidence == digest_folder(context.evidence):
+        revision = observe(task, context)
+        if (report.evidence, report.revision.digest) == (digest_folder(context.evidence), revision.digest):
             os.utime(folder)
             now, took_s = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), round(time.monotonic() - clock, 1)
             facts = {"started_at": now, "duration_s": took_s, "taken": f"evidence of the run of {report.started_at}"}
             gates = tuple(gate.model_copy(update={"duration_s": 0}) for gate in report.gates)
-            revision = report.revision if report.revision.strays else observe(task, context)  # of reports git may tell
+            revision = report.revision if report.revision.strays else revision  # of reports git may tell
             return report.model_copy(update={**facts, "gates": gates, "revision": revision})
     return None
 
 
 def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
+    shutil.rmtree(root / STORE / name, ignore_errors=True)  # which may be better than it should
+    inside = all((root / file.path).resolve().is_relative_to(root.resolve()) for file in report.revision.files)
     online = {name for name, noted in evidence.noted.items() if noted.doubt in NETWORK}
     lasting = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting}
     kept = {name: piece for name, piece in lasting.items() if not (name in online or _in_doubt(piece))}
@@ -165,7 +173,9 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
     is_whole = kept.keys() == lasting.keys()
     wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
-    if wrote or any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
+    unsure = PytestRun.__name__ in lasting.keys() - {kind.strip(SOME) for kind in kept}  # on which others rest
+    is_state = inside and not any(finding.rule == "GT002" for finding in report.findings)
+    if unsure or wrote or not is_state or size > MOST_BYTES:
         return
     with suppress(OSError):
         (root / STORE).mkdir(parents=True, exist_ok=True)
@@ -181,7 +191,6 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
                 (draft / REPORT).write_text(report.model_dump_json(by_alias=True), encoding="utf-8")
             with (draft / PIECES).open("w", encoding="utf-8") as file:  # at once it would take a hundred megabytes
                 file.writelines(f"{kind} {piece.model_dump_json(by_alias=True)}\n" for kind, piece in kept.items())
-            shutil.rmtree(root / STORE / name, ignore_errors=True)
             draft.rename(root / STORE / name)
         for old in sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST_RUNS]:
             shutil.rmtree(old, ignore_errors=True)
@@ -202,8 +211,10 @@ def _in_doubt(value: object) -> bool:
             doubt = value.timed_out or bool(value.signal)
         case Taken():
             doubt = value.ended != "decided"
-        case MeasurementRun():  # for a device that is not here nothing begins
-            doubt = bool(value.problem and (value.process or value.taken))
+        case MeasurementRun():
+            doubt = bool(value.problem) and machine.may_have(value.device)
+        case BaseTests():
+            doubt = bool(value.problem)
         case _:
             doubt = False
     return doubt or (isinstance(value, Model) and any(_in_doubt(inner) for _, inner in value))
@@ -221,11 +232,12 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
     return f"{what} of the run of {earlier.at}"
 
 
-def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
-    """Yield each file of a folder with what tells its state, environments and caches left out."""
+def _files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield each file and link of a folder with what tells its state, environments, caches and reports left out."""
     for here, folders, names in os.walk(folder):
-        folders[:] = sorted(n for n in folders if Path(here, n) not in aside and not is_left_out(Path(here, n)))
-        for name in sorted(name for name in names if not MEASURED.fullmatch(name)):
+        folders[:] = sorted(name for name in folders if not is_left_out(Path(here, name)))
+        links = [name for name in folders if Path(here, name).is_symlink()]
+        for name in (*links, *sorted(name for name in names if not MEASURED.fullmatch(name))):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
             yield path, _told(path)
 
@@ -241,7 +253,8 @@ def _told(path: str) -> str:
     try:
         state = os.lstat(path)
         if os.path.islink(path):  # noqa: PTH114
-            return os.readlink(path)  # noqa: PTH115
+            target = os.path.realpath(path)
+            return f"{LINK}{target} {_told(target) if os.path.isfile(target) else ''}"  # noqa: PTH113
         if state.st_size > READ_WHOLE or not os.path.isfile(path):  # noqa: PTH113
             return f"{state.st_mode} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
         return f"{state.st_mode} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
@@ -288,6 +301,7 @@ def _importable(root: Path, python: str) -> Iterator[str]:
     finders = [finder for path in libraries for finder in sorted(path.glob("__editable__*.py"))]
     folders += [Path(found) for finder in finders for found in MAPPED.findall(finder.read_text(encoding="utf-8"))]
     for folder in dict.fromkeys(folders):
+        yield f"{folder} {_told(str(folder)) if folder.is_file() else ''}"  # an archive
         is_standard = folder.is_relative_to(base) and folder not in libraries
         if folder.is_dir() and not is_standard and not _is_own(folder, root):
             yield from _times(str(folder))

@@ -112,17 +112,3 @@ def shown(value: float, unit: str) -> str:
         size, power = size / STEP, power + 1
     digits = f"{size:.0f}" if size >= LARGE else f"{size:.3g}"
     return f"{'-' if value < 0 else ''}{digits} {UNITS[power]}"
-
-
-BARS = tuple(map(chr, range(0x2581, 0x2589)))
-WIDTH = 20
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Return one bar for each number, as many as there is room for, from the least to the most."""
-    if not values:
-        return ""
-    step = max(1.0, len(values) / WIDTH)
-    shown = [values[int(i * step)] for i in range(min(WIDTH, len(values)) - 1)] + [values[-1]]
-    low, high = min(shown), max(shown)
-    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 0] for value in shown)

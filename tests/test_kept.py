@@ -139,6 +139,16 @@ def test_after_an_edit_only_what_ran_it_and_its_faults_are_tried_again(tmp_path:
 
 
 @few
+def test_a_file_that_a_link_takes_the_place_of_is_another(tmp_path: Path) -> None:
+    files = {"pkg/core.py": TWO, "pkg/more.py": TWO.replace("x + x", "3 * x"), "tests/test_core.py": TESTS_OF_TWO}
+    project = a_project(tmp_path / "p", {**ONE, **files})
+    assert run(project).code == 0
+    (project / "pkg/core.py").unlink()
+    (project / "pkg/core.py").symlink_to("more.py")
+    assert run(project).code == 1
+
+
+@few
 def test_what_a_program_writes_for_another_is_written_again(tmp_path: Path) -> None:
     task = ONE["tasks/T1.yaml"].replace('-c, "import pkg.core; pkg.core.double(1)"', "main.py")
     task += '\ncalculations:\n  - {call: "pkg.core:half", table: [{args: [2], expected: 1}]}\n'
@@ -187,6 +197,9 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "a branch": lambda p: git(p, "branch", "other"),
     "a file less": lambda p: (p / "tests/test_core.py").unlink(),
     "a file beside the project": lambda p: (p.parent / "conftest.py").write_text("x = 2\n"),
+    "the branch": lambda p: git(p, "checkout", "-q", "other"),
+    "a linked folder": lambda p: (p / "folder").symlink_to("pkg"),
+    "a file of the project's among the reports": lambda p: (p / "reports/golden.txt").write_text("1"),
     "the index": lambda p: git(p, "rm", "-q", "--cached", "bench.py"),
     "a variable": lambda p: os.environ.update({"SOMETHING_OF_A_TEST": "1"}),
 }  # fmt: skip
@@ -201,13 +214,11 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 
     def state() -> str:
-        return kept.state_of(task, context, Selection(), project / "reports").name("")
+        return kept.state_of(task, context, Selection()).name("")
 
     seen = {"at first": state()}
-    (project / "reports").mkdir()
-    (project / "reports/x.md").write_text("x")
-    (project / ".coverage").write_text("x")
-    monkeypatch.setenv("COLUMNS", "40")
+    written(project, {"reports/T1/result.json": '{"schema": "gates.result/1"}', ".coverage.here.pid7.Xa": "x"})
+    monkeypatch.setenv("TMUX", "40")
     assert state() == seen["at first"]
     for name, edit in EDITS.items():
         edit(project)

@@ -13,7 +13,7 @@ from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unk
 from gates.measuring.interval import LEVEL, Estimate
 from gates.model import Location, Model, Outcome
 from gates.task.types import OneCall
-from gates.words import shown, sparkline
+from gates.words import shown
 
 
 class Leak(OneCall):
@@ -257,9 +257,9 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
             name = rung.name if rung.exact else f"{rung.name} (not exact)"
             line = str(said.location or "-") if does is Outcome.FAILED else "-"
             of = leak.name if rung is run.rungs[0] else ""
-            yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of
+            yield does.value, name, _slope(rung), tolerance, epochs, line, of
     if not run.rungs:
-        yield _why(run), "-", "-", "-", epochs, "-", "-", leak.name
+        yield _why(run), "-", "-", "-", epochs, "-", leak.name
 
 
 CHECK = ProbeCheck[Leak, LeakRun](
@@ -271,7 +271,7 @@ CHECK = ProbeCheck[Leak, LeakRun](
     promise="no memory leak",
     title="Memory",
     text="Theil-Sen slope with Sen's interval of 95 %, without the first 30 % of the epochs; exact rungs first.",
-    columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
+    columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Line", "Call"),
     rows=_rows,
     facts=lambda _leak, run: FORMS.get(run.form, "did not run"),
     doubt="not known whether it leaks",

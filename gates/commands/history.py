@@ -16,7 +16,6 @@ from gates.model import Decision, Finding, Model, Outcome
 from gates.project.files import append
 from gates.report import GateReport, Report
 from gates.task import loading as spec
-from gates.words import sparkline
 
 NAME = Path(".gates", "history.jsonl")
 MOST_BYTES = 16 * 1024 * 1024
@@ -82,7 +81,7 @@ def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
         yield "  numbers on this machine, the oldest first; no verdict rests on them"
     for name in names:
         values = [run.numbers[name] for run in runs if name in run.numbers]
-        yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g}, {len(values)} runs"
+        yield f"  {name}: {values[0]:.4g} -> {values[-1]:.4g}, {len(values)} runs"
 
 
 NAMED = 5  # findings of one rule

@@ -143,8 +143,8 @@ def _judged(
     say: Say,
 ) -> Report:
     """Run the gates; what an earlier run left of the same state, and of what is `installed`, is not collected again."""
-    root, reports, folder = request.project.root, request.project.reports, context.evidence
-    state = kept.state_of(task, context, asked, reports) if installed else None
+    root, folder = request.project.root, context.evidence
+    state = kept.state_of(task, context, asked) if installed else None
     earlier = None
     if state and installed and not request.fresh and (root / kept.STORE).is_dir():
         if whole := kept.again(root, state.name(installed()), task, context):
@@ -162,7 +162,7 @@ def _judged(
     report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
     if state and installed and not (earlier and earlier.whole) and not interrupted():
         with asked_once():  # anew: whether it changed meanwhile
-            after = kept.state_of(task, context, asked, reports)
+            after = kept.state_of(task, context, asked)
         if after == state:
             kept.keep(task, root, state.name(installed()), state, evidence, folder, report)
     return report

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from building import GOOD, PATIENCE_S, a_context, a_run, a_task, written
+from building import GOOD, PATIENCE_S, a_context, a_task, written
 
 from gates import pipeline
 from gates.check import Evidence, EvidenceSet
-from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.proving.bench import Bench, benched
 from gates.proving.cases import Baseline
+from gates.proving.emptied_code import EmptiedCode
 from gates.proving.source import Text, mutants
 from gates.task.task import Selection
 
@@ -48,7 +48,7 @@ def test_workers_fork_from_what_was_imported_unless_it_has_threads(
 
 def test_what_tries_faults_starts_beside_the_tests_where_some_will_be_tried(tmp_path: Path) -> None:
     root = written(tmp_path, GOOD)
-    ran: dict[type[Evidence], Evidence] = {PytestRun: a_run()}
+    ran: dict[type[Evidence], Evidence] = {EmptiedCode: EmptiedCode(how="", symbols=())}
     for gates, present, expected in (((), {}, 1), (("execution",), {}, 0), ((), ran, 0)):
         seen = EvidenceSet({**present})
         pipeline._foresee(a_task(), a_context(root), Selection(gates=gates), seen)

@@ -10,12 +10,12 @@ from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED, noise
-from gates.measuring.interval import LEAST_RESTARTS, METHOD, NotEnough, pairs_needed, values_of
+from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
-from gates.words import counted, first_of, in_shell, sparkline
+from gates.words import counted, first_of, in_shell
 
 NAME = "performance"
 FAR_ABOVE = 10  # times its target
@@ -25,7 +25,7 @@ IMPACT = {
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
 }
 UNASKED = "no measure asks for what it holds; those that it was made for were changed or are not asked for"
-COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
+COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Device")
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -118,7 +118,7 @@ def _check(criterion: Criterion, index: int) -> str:
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell each target with what was measured, how sure that is, and how it went from pair to pair."""
+    """Tell each target with what was measured, and how sure that is."""
     rows = tuple(_row(criterion, measure, got) for criterion, _, measure, got in answers_of(task, evidence))
     if rows:
         yield Section(title="Targets", columns=COLUMNS, rows=rows, leads=True)
@@ -127,22 +127,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]:
     name = f"{measure.name}{' (' + level_of(criterion, measure).value + ')' if measure.level else ''}"
     if got.seen is None or got.samples is None:
-        return got.outcome.words, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
+        return got.outcome.words, criterion.id, "not measured", name, "-", "-", "-", "-"
     by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     device = f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}"
-    numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got))
+    numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n))
     return got.outcome.words, criterion.id, value + by, name, *numbers, device
-
-
-def _course(measure: Measure, got: Answer) -> str:
-    """Return how the number went from pair to pair, of this attempt, as it was taken."""
-    assert got.samples is not None
-    try:
-        return sparkline(values_of(measure, got.samples.metrics[got.clock or measure.of]))
-    except NotEnough:
-        return "-"
 
 
 def plan_bundles(task: Task) -> Iterator[Planned]:
