@@ -70,6 +70,7 @@ CODE = "from shop.basket import largest; assert largest([3, 4]) == 4"
 subprocess.run([sys.executable, "-c", CODE], check=True)
 """
 TEST_PRICE = """import os
+from pathlib import Path
 
 from shop.price import gross
 
@@ -80,6 +81,10 @@ def test_gross():
 
 def test_shop():
     assert os.environ.get("SHOP", "open") == "open"
+
+
+def test_files():
+    assert gross(int(Path("current/net.txt").read_text())) == int(Path("reports/golden.txt").read_text())
 """
 TEST_BASKET = """from pathlib import Path
 
@@ -112,6 +117,9 @@ FILES = {
     "tests/test_price.py": TEST_PRICE,
     "tests/test_basket.py": TEST_BASKET,
     "limits.txt": "400\n",
+    "v1/net.txt": "100\n",
+    "v2/net.txt": "200\n",
+    "reports/golden.txt": "120\n",
     "lib/money.py": "def euros(amount):\n    return amount\n",
 }
 OFTEN = 4  # as it was, for one that breaks something: single tests are taken where all pass
@@ -127,6 +135,7 @@ SWAPS = {  # one of the texts stands in the file, the first at the beginning
     "ignored data": ("limits.txt", "400", "300", "none"),
     "a library": ("lib/money.py", "return amount", "return 2 * amount"),
     "settings": ("pyproject.toml", "pythonpath", "addopts = '-k total'\npythonpath"),
+    "a file among the reports": ("reports/golden.txt", "120", "240"),
     "the task": ("tasks/T1.yaml", "is summed", "is added up"),
 }
 
@@ -140,6 +149,10 @@ def edit(name: str, project: Path, env: dict[str, str], choose: random.Random) -
         env["SHOP"] = choose.choice([*["open"] * OFTEN, "closed"])
     elif name == "a commit":
         git(project, "commit", "-q", "-a", "--allow-empty", "-m", str(choose.random()))
+    elif name == "a branch":
+        git(project, "checkout", "-q", "-B", choose.choice(["main", "other"]))
+    elif name == "a link":
+        point(project, choose.choice([*["v1"] * OFTEN, "v2"]))
     elif name == "a new test":
         put(project, "tests/test_new.py", f"def test_new():\n    assert {choose.choice('1' * OFTEN + '0')}\n")
 
@@ -148,6 +161,12 @@ def put(project: Path, name: str, text: str) -> None:
     """Write a file of the project."""
     (project / name).parent.mkdir(parents=True, exist_ok=True)
     (project / name).write_text(text, encoding="utf-8")
+
+
+def point(project: Path, folder: str) -> None:
+    """Let the link of the project lead to a folder."""
+    (project / "current").unlink(missing_ok=True)
+    (project / "current").symlink_to(folder)
 
 
 def git(project: Path, *words: str) -> None:
@@ -191,12 +210,13 @@ def main() -> int:
         project = Path(folder)
         for name, text in FILES.items():
             put(project, name, text)
+        point(project, "v1")
         git(project, "init", "-q", "-b", "main")
         git(project, "add", "-A")
         git(project, "commit", "-q", "-m", "a shop")
         judged(project, env)
         for number in range(1, asked.edits + 1):
-            name = choose.choice([*SWAPS, "the environment", "a commit", "a new test", "nothing"])
+            name = choose.choice([*SWAPS, "the environment", "a commit", "a branch", "a link", "a new test", "nothing"])
             edit(name, project, env, choose)
             kept, taken, kept_s = judged(project, env)
             fresh, _, fresh_s = judged(project, env, "--fresh")
