@@ -64,8 +64,8 @@ def _listen_to_reads(root: str) -> None:
     """Keep which files of the project are opened to be read, those of Python aside, and whether a network is asked."""
 
     def heard(event: str, args: tuple[object, ...]) -> None:
-        if event in NETWORK and (event == "socket.getaddrinfo" or isinstance(args[-1], tuple)):  # no socket of a path
-            _online.add(event)
+        if event in NETWORK and (event == "socket.getaddrinfo" or any(isinstance(each, tuple) for each in args)):
+            _online.add(event)  # no socket of a path
         if event != "open" or len(args) != 3 or not isinstance(args[0], str) or len(_read) >= MOST_READ:
             return
         path, mode, flags = str(args[0]), args[1], args[2]
