@@ -59,7 +59,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxEr
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = tuple(map(str.split, ("rev-parse --git-dir", "symbolic-ref -q HEAD", "show-ref --head", "ls-files --stage -z")))
-LINK = "-> "
+PARTS = {"imports": "Startup", "measurement": "Measurements"}  # of which pieces of evidence notes may be
 
 
 class State(NamedTuple):
@@ -124,7 +124,7 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
             texts = json.loads((folder / SOURCES).read_text(encoding="utf-8"))
             sources = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
             was = {path: told["files"][path] + state.files[path] for path in differing}
-            real = {path: LINK if LINK in was[path] else os.path.realpath(path) for path in differing}
+            real = {path: "" if "-> " in was[path] else os.path.realpath(path) for path in differing}
             changed = {real[path]: Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
                 lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
@@ -132,8 +132,9 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                 pieces = [(name, kinds[name.strip(SOME)].model_validate_json(text)) for name, _, text in parts]
                 pairs = {path: (Units.of(sources[path]), Units.of(now)) for path, now in changed.items()}
                 seen = EvidenceSet({type(piece): piece for _, piece in pieces})
-                whole = {type(piece): piece for name, piece in pieces if not (differs or name.startswith(SOME))}
-                if not differs:
+                anew = differs or any(name == SOME + PytestRun.__name__ for name, _ in pieces)  # and what rests on it
+                whole = {type(piece): piece for name, piece in pieces if not (anew or name.startswith(SOME))}
+                if whole:
                     shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
                     os.utime(folder)
                 noted = {name: Noted.model_validate(each) for name, each in told["noted"].items()}
@@ -147,13 +148,12 @@ def again(root: Path, name: str, task: Task, context: Context) -> Report | None:
     with suppress(*UNREADABLE):
         report = Report.model_validate_json((folder / REPORT).read_bytes())
         shutil.copytree(folder / "raw", context.evidence, dirs_exist_ok=True, symlinks=True)
-        revision = observe(task, context)
-        if (report.evidence, report.revision.digest) == (digest_folder(context.evidence), revision.digest):
+        if report.evidence == digest_folder(context.evidence):
             os.utime(folder)
             now, took_s = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), round(time.monotonic() - clock, 1)
             facts = {"started_at": now, "duration_s": took_s, "taken": f"evidence of the run of {report.started_at}"}
             gates = tuple(gate.model_copy(update={"duration_s": 0}) for gate in report.gates)
-            revision = report.revision if report.revision.strays else revision  # of reports git may tell
+            revision = report.revision if report.revision.strays else observe(task, context)  # of reports git may tell
             return report.model_copy(update={**facts, "gates": gates, "revision": revision})
     return None
 
@@ -162,10 +162,10 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
     shutil.rmtree(root / STORE / name, ignore_errors=True)  # which may be better than it should
     inside = all((root / file.path).resolve().is_relative_to(root.resolve()) for file in report.revision.files)
-    online = {name for name, noted in evidence.noted.items() if noted.doubt in NETWORK}
+    online = {PARTS.get(name.split(" ")[0], name) for name, noted in evidence.noted.items() if noted.doubt in NETWORK}
     lasting = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting}
     kept = {name: piece for name, piece in lasting.items() if not (name in online or _in_doubt(piece))}
-    if (seen := evidence.get(Measurements)) and Measurements.__name__ not in kept:
+    if (seen := evidence.get(Measurements)) and Measurements.__name__ not in {*kept, *online}:
         certain = tuple(run for run in seen.runs if not _in_doubt(run))
         kept[SOME + Measurements.__name__] = seen.model_copy(update={"runs": certain})
     if (tests := evidence.get(PytestRun)) and tests.online and PytestRun.__name__ in kept:
@@ -173,7 +173,8 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
     is_whole = kept.keys() == lasting.keys()
     wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
-    unsure = PytestRun.__name__ in lasting.keys() - {kind.strip(SOME) for kind in kept}  # on which others rest
+    ran = {PytestRun.__name__, "EntryPointRuns"} - online  # on which others rest
+    unsure = ran & lasting.keys() - {kind.strip(SOME) for kind in kept}
     is_state = inside and not any(finding.rule == "GT002" for finding in report.findings)
     if unsure or wrote or not is_state or size > MOST_BYTES:
         return
@@ -254,7 +255,7 @@ def _told(path: str) -> str:
         state = os.lstat(path)
         if os.path.islink(path):  # noqa: PTH114
             target = os.path.realpath(path)
-            return f"{LINK}{target} {_told(target) if os.path.isfile(target) else ''}"  # noqa: PTH113
+            return f"-> {target} {_told(target) if os.path.isfile(target) else ''}"  # noqa: PTH113
         if state.st_size > READ_WHOLE or not os.path.isfile(path):  # noqa: PTH113
             return f"{state.st_mode} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
         return f"{state.st_mode} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"

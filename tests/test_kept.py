@@ -174,7 +174,7 @@ def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
 def test_a_test_that_asks_a_network_is_run_again(tmp_path: Path) -> None:
     asks = "assert double(2) == 4\n\ndef test_asks():\n    __import__('socket').socket().connect_ex(('127.0.0.1', 9))"
     project = a_project(tmp_path / "p", {**ONE, "tests/test_core.py": f"{WITH_DATA}    {asks}\n"})
-    assert (run(project).code, run(project).out.partition(" tests")[0]) == (0, "PASS (1 of 2")
+    assert (run(project).code, run(project).out.partition(" of ")[2][:9]) == (0, "8 kinds o")
 
 
 @few

@@ -36,7 +36,7 @@ sys.modules["gates_probe"] = util.module_from_spec(made)
 name, _, what = sys.argv.pop(1).partition(":")
 getattr(import_module(f"gates_probe.{name}"), what or "main")()
 """
-NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}  # what a process asks beside the machine
+NETWORK = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"}
 DONE = 77  # how a fork ends that did all of its work
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{name}" for name in ("system", "exec", "forkpty", "posix_spawn"))}
-NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
+NETWORK = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"}
 ANSWERS = {"uname", "hostname", "ldconfig", "gcc", "cc", "lscpu", "ps", "file", "which", "wandb-core"}
 COPIES, LOADS = "code.__new__", "marshal.loads"  # copies of a function's code: each is counted by itself
 GENERATES = 0x2A0  # flags of generators and coroutines: a call that only makes one runs nothing

@@ -27,6 +27,7 @@ def pytest_addoption() -> None:
     """Attach before any conftest file is read."""
     if path := os.environ.pop("GATES_WITNESS", ""):
         witness.attach(question_at(path))
+    sys.addaudithook(_hear)
     if folder := witness.asked.get("rewritten"):
         rewriting.keep(Path(folder))
 
@@ -60,12 +61,16 @@ def _keep_stacks() -> None:
         faulthandler.register(signal.SIGTERM, file=_stacks[0], all_threads=True, chain=True)
 
 
+def _hear(event: str, args: tuple[object, ...]) -> None:
+    """Keep that a network is asked, and not a socket of a path."""
+    if event in NETWORK and (event.startswith("socket.get") or any(isinstance(each, tuple) for each in args)):
+        _online.add(event)
+
+
 def _listen_to_reads(root: str) -> None:
-    """Keep which files of the project are opened to be read, those of Python aside, and whether a network is asked."""
+    """Keep which files of the project are opened to be read, those of Python aside."""
 
     def heard(event: str, args: tuple[object, ...]) -> None:
-        if event in NETWORK and (event == "socket.getaddrinfo" or any(isinstance(each, tuple) for each in args)):
-            _online.add(event)  # no socket of a path
         if event != "open" or len(args) != 3 or not isinstance(args[0], str) or len(_read) >= MOST_READ:
             return
         path, mode, flags = str(args[0]), args[1], args[2]

@@ -116,7 +116,7 @@ class PytestRun(Evidence):
     def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
         """Run the tests that no earlier run answers for; `None` where all must run, as where one of them fails."""
         before = earlier.seen.get(cls) if earlier and context.repeat == 1 else None
-        if earlier is None or before is None or before.untracked:
+        if earlier is None or before is None or before.untracked or before.online:
             return None
         took = taking(earlier, before.tests, before.taken, earlier.raw / "pytest" / FOLDER, context)
         if took is None:
