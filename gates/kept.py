@@ -59,6 +59,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxEr
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = tuple(map(str.split, ("rev-parse --git-dir", "symbolic-ref -q HEAD", "show-ref --head", "ls-files --stage -z")))
+RESTED_ON = (PytestRun.__name__, "EntryPointRuns")  # by other kinds, which are derived from them
 PARTS = {"imports": "Startup", "measurement": "Measurements"}  # of which pieces of evidence notes may be
 
 
@@ -123,9 +124,8 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
         with suppress(*UNREADABLE):
             texts = json.loads((folder / SOURCES).read_text(encoding="utf-8"))
             sources = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
-            was = {path: told["files"][path] + state.files[path] for path in differing}
-            real = {path: "" if "-> " in was[path] else os.path.realpath(path) for path in differing}
-            changed = {real[path]: Path(path).read_bytes() for path in differing}
+            links = [path for path in differing if "-> " in told["files"][path] + state.files[path]]
+            changed = {"" if path in links else os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
                 lines = filter(None, (folder / PIECES).read_text(encoding="utf-8").split("\n"))
                 parts = (line.partition(" ") for line in lines)
@@ -163,6 +163,7 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     shutil.rmtree(root / STORE / name, ignore_errors=True)  # which may be better than it should
     inside = all((root / file.path).resolve().is_relative_to(root.resolve()) for file in report.revision.files)
     online = {PARTS.get(name.split(" ")[0], name) for name, noted in evidence.noted.items() if noted.doubt in NETWORK}
+    online |= {"CalledCode"} if online & {"EntryPointRuns", "Measurements"} else set()
     lasting = {kind.__name__: piece for kind, piece in evidence.present.items() if piece.lasting}
     kept = {name: piece for name, piece in lasting.items() if not (name in online or _in_doubt(piece))}
     if (seen := evidence.get(Measurements)) and Measurements.__name__ not in {*kept, *online}:
@@ -173,8 +174,7 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
     is_whole = kept.keys() == lasting.keys()
     wrote = not is_whole and any(noted.doubt == WROTE for noted in evidence.noted.values())  # what others miss
-    ran = {PytestRun.__name__, "EntryPointRuns"} - online  # on which others rest
-    unsure = ran & lasting.keys() - {kind.strip(SOME) for kind in kept}
+    unsure = any(_in_doubt(lasting[kind]) for kind in RESTED_ON if kind in lasting)
     is_state = inside and not any(finding.rule == "GT002" for finding in report.findings)
     if unsure or wrote or not is_state or size > MOST_BYTES:
         return
