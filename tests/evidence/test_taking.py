@@ -321,6 +321,19 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
         assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
 
 
+def test_what_a_test_imports_that_is_installed_in_the_project_binds_no_other(tmp_path: Path) -> None:
+    first = "import sys\n\ndef test_lazy():\n    sys.path.append('.venv/site-packages')\n    import lazily\n"
+    files = {
+        ".venv/site-packages/lazily.py": "",
+        "tests/test_lazy.py": f"{first}    from pkg import core\n    core.double(1)\n",
+    }
+    root = written(tmp_path / "project", {**FILES, **files})
+    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
+    with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
+        tests = run_of(project.seen).tests
+        assert taking(earlier, tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
+
+
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
     with project.edited(("pkg/core.py", "return True", "return not False")) as earlier:
         run = run_of(collected(project.root, tmp_path / "kept", earlier))

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from ..asking import NETWORK, append
+from ..asking import NETWORK, Places, append
 
 gettrace, settrace = sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
@@ -172,7 +172,7 @@ class Lines:
         context, first = _written(self.context), args[0] if args else None
         if event == "exec":  # of a module, its code
             if context and isinstance(first, CodeType) and first.co_name == "<module>":
-                self.importing |= {context} if first.co_filename.startswith(self.asked["root"]) else set()
+                self.importing |= {context} if Places(self.asked["root"]).shown(first.co_filename) else set()
         elif event in STARTS:
             program = str(first)[:200] if args and event != "os.fork" else event
             name = Path(program.split(" ")[0]).name
