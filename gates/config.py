@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -17,6 +17,9 @@ from pydantic_core import ErrorDetails
 from gates.errors import UsageError
 from gates.model import Model, PolicyRevision
 from gates.words import did_you_mean
+
+if TYPE_CHECKING:
+    from gates.child.forks import Warm
 
 DEFAULT_TIMEOUT_S = 900.0
 SIGNER = r"^\S+ +(\S+ +)?\S+ +\S+[^\r\n]*$"  # a line of an allowed_signers file: who, options, kind of key, key
@@ -43,7 +46,8 @@ class Context:
     `timeout_s` is the limit of a command that sets none of its own, `today` the day by which waivers end, `base` what
     the bar is compared with (found where it is `None`), `goalposts` what a lowered bar does (as the base says where it
     is `None`), `policy` where the task file was taken from, `signers` who must have signed evidence from elsewhere.
-    `copied` makes the copy of the project that programs run in, once; code that pytest rewrote is kept in `rewritten`.
+    `copied` makes the copy of the project that programs run in, once, and `warm` what forks them, if anything does;
+    code that pytest rewrote is kept in `rewritten`.
     """
 
     root: Path
@@ -58,6 +62,7 @@ class Context:
     policy: PolicyRevision | None = None
     signers: tuple[str, ...] = ()
     copied: Callable[[], Path] | None = None
+    warm: "Callable[[], Warm | None] | None" = None
     rewritten: Path | None = None
 
     def apart(self) -> "Context":

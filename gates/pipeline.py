@@ -4,7 +4,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
@@ -16,10 +16,12 @@ import yaml
 from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.child.guardian import Interrupted, end, guarded_folder
+from gates.child.probing import warmed
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.measuring.machine import DRIVERS, may_have
 from gates.model import Decision, Finding, Level, Outcome, Planned, Revision, RuleText, Severity
 from gates.project import what_was_read
 from gates.project.copies import copy_project
@@ -46,9 +48,11 @@ class Progress(NamedTuple):
 
 def run(task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet) -> Report:
     """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
-    with guarded_folder() as beside, evidence.stack:
+    with guarded_folder() as beside, evidence.stack, ExitStack() as stack:
         evidence.copy = beside / "copy"
         context = replace(context, copied=cache(partial(copy_project, context.root, evidence.copy, copies=0)))
+        if task.training_steps and not any(map(may_have, DRIVERS)):  # where one has a device, a fork may not use it
+            context = replace(context, warm=cache(partial(warmed, context, beside / "warm", stack)))
         return _run(task, context, selection, progress, evidence)
 
 

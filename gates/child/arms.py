@@ -20,7 +20,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import as_step, called, cuda_of_project, end_notes, found, import_from, leave, said, torch_of_project
+from .asking import (
+    as_step,
+    called,
+    can_fork,
+    cuda_of_project,
+    end_notes,
+    found,
+    import_from,
+    leave,
+    said,
+    torch_of_project,
+)
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -43,7 +54,7 @@ def main() -> None:
         _import(asked["module"], next(iter(arms.values()))["asked"]["paths"])
     begun: dict[int, tuple[str, float]] = {}
     for key, arm in arms.items():
-        forks = bool(asked["module"]) and _can_fork()
+        forks = bool(asked["module"]) and can_fork()
         pid = os.fork() if forks else started(key, arm, ends)
         if pid:
             begun[pid] = key, perf_counter()
@@ -76,13 +87,6 @@ def alone() -> None:
     asked = json.loads(sys.argv[1])
     import_from(asked["paths"])
     serve(asked, orders, answers)
-
-
-def _can_fork() -> bool:
-    """Return whether no thread and no device would be lost in a fork."""
-    with suppress(OSError):
-        return len([*Path("/proc/self/task").iterdir()]) == 1 and cuda_of_project() is None
-    return False
 
 
 def serve(asked: Told, orders_from: int, replies_to: int) -> None:

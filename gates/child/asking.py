@@ -225,6 +225,13 @@ def cuda_of_project() -> Any:  # noqa: ANN401
     return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 
 
+def can_fork() -> bool:
+    """Return whether no thread and no device would be lost in a fork."""
+    with suppress(OSError):
+        return len(os.listdir("/proc/self/task")) == 1 and cuda_of_project() is None  # noqa: PTH208
+    return False
+
+
 def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noqa: ANN401  # anything
     """Run an awaitable to its end, and an iterator to a list of `most`; what has the name to `take` stays as it is."""
     if inspect.isawaitable(returned):

@@ -6,13 +6,14 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from sys import intern
 from typing import NamedTuple, Self
 
 from gates.child import process
 from gates.child.asking import command
+from gates.child.forks import Warm, warm
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import Absent, EvidenceUnavailable
@@ -25,6 +26,8 @@ from gates.words import printable
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "1", "WANDB_ERROR_REPORTING": "0", "WANDB_DISABLE_GIT": "1"}
 THREADS = "OMP_NUM_THREADS"
 ONE_THREAD = {THREADS: "1"}
+# what may be a fork of what has torch: it times nothing, and begins no threads before it forks
+FORKED = {"recorder.__main__", "concurrency", "scaling", "calculating", "leaks"}
 MOST = 256 * 1024 * 1024
 SHARE = 0.8  # of the time limit, after which a program begins nothing new
 Entry = dict[str, object]
@@ -77,6 +80,7 @@ class Probe:
         self.context = context
         self.folder = folder
         self._copy = context.apart()
+        self._warm = context.warm() if context.warm else None
         self._about = {"paths": [str(path) for path in import_roots(task, self._copy)], "root": str(self._copy.root)}
         self.commands: list[CommandRecord] = []
 
@@ -87,7 +91,9 @@ class Probe:
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "seconds": SHARE * limit_s})
         env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
         with question:
-            ran = self.run(command(self.context.python, program, str(question.path)), name, limit_s, env)
+            argv = command(self.context.python, program, str(question.path))
+            forked = program in FORKED and env.get(THREADS, "1") == "1"
+            ran = self.run(argv, name, limit_s, env, self._warm if forked else None)
         if ran.process is None:
             return ran
         about = filter(None, [str(asked.get("call") or asked.get("shared") or "")])
@@ -99,12 +105,19 @@ class Probe:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
         return seen
 
-    def run(self, argv: Sequence[str], name: str, limit_s: float, env: Mapping[str, str] | None = None) -> Probed:
+    def run(
+        self,
+        argv: Sequence[str],
+        name: str,
+        limit_s: float,
+        env: Mapping[str, str] | None = None,
+        forks: Warm | None = None,
+    ) -> Probed:
         """Run a command in the copy; what it wrote then speaks of the project's own folder."""
-        root = self._copy.root
+        root, start = self._copy.root, forks.start if forks and forks.ready() else None
         env = {**relocated(process.environment(), self.context.root, root), **(env or {})}
         try:
-            ended = process.run(argv, cwd=root, timeout_s=limit_s, log=self.folder / name, env=env)
+            ended = process.run(argv, cwd=root, timeout_s=limit_s, log=self.folder / name, env=env, start=start)
         except EvidenceUnavailable as error:
             return Probed(problem=str(error))
         streams = {"stdout": ended.stdout, "stderr": ended.stderr}
@@ -114,6 +127,17 @@ class Probe:
     def moved(self, text: str) -> str:
         """Return a text that speaks of the project where it spoke of the copy."""
         return text.replace(str(self._copy.root), str(self.context.root))
+
+
+def warmed(context: Context, log: Path, stack: ExitStack) -> Warm | None:
+    """Return what forks programs after it has imported torch, until the stack is closed; none where it can't be had."""
+    root = context.apart().root
+    env = {**relocated(process.environment(), context.root, root), **ONE_THREAD}
+    with suppress(EvidenceUnavailable):
+        found = stack.enter_context(warm(context.python, root, log, env))
+        found.load("warm:load", ["torch", "torch._dynamo"], [str(root), str(context.root)])
+        return found
+    return None
 
 
 class Question(AbstractContextManager["Question"]):

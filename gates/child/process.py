@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from gates.child.guardian import MARK, kill_all, stop_if_interrupted, uninterrupted
 from gates.child.noting import begun, noting_env
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Model
+
+if TYPE_CHECKING:
+    from gates.child.forks import Fork
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -80,26 +83,34 @@ class ProcessRun(Model):
         return CommandRecord(purpose=purpose, argv=argv or self.argv, ended=self.ended, duration_s=self.duration_s)
 
 
-def run(argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Env | None = None) -> ProcessRun:
+def run(
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Env | None = None, start: "Start | None" = None
+) -> ProcessRun:
     """Run a command to its end; both streams are kept, bounded, beside `log`.
 
     What it started is gone when this returns or raises, but for what clears its environment and leaves its group.
     """
-    with running(argv, cwd=cwd, log=log, env=env) as started:
+    with running(argv, cwd=cwd, log=log, env=env, start=start) as started:
         started.wait(timeout_s)
     return started.result()
 
 
 @contextmanager
 def running(
-    argv: Sequence[str], *, cwd: Path, log: Path, env: Env | None = None, pass_fds: Sequence[int] = ()
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    log: Path,
+    env: Env | None = None,
+    pass_fds: Sequence[int] = (),
+    start: "Start | None" = None,
 ) -> Iterator["Running"]:
     """Start a command, or raise `EvidenceUnavailable`; when the context is left, all that it started is gone."""
     started = None
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             try:
-                started = Running(argv, cwd, log, env or {}, pass_fds)
+                started = Running(argv, cwd, log, env or {}, pass_fds, start or Started)
             except OSError as error:
                 raise EvidenceUnavailable(f"{argv[0]!r} cannot be started: {error.strerror or error}") from error
         yield started
@@ -109,10 +120,24 @@ def running(
                 started.end()
 
 
+class Started(subprocess.Popen[bytes]):
+    """A process that this one has started."""
+
+    def ended(self) -> tuple[int, int, int]:
+        """Return its id, status and peak memory, zeros while it runs; raise where somebody else has waited for it."""
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        return pid, status, usage.ru_maxrss
+
+
+Start = Callable[..., "Started | Fork"]  # what takes the arguments of `Started`
+
+
 class Running:
     """A command in a session of its own, with a mark in its environment that all that it starts inherits."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, log: Path, env: Env, pass_fds: Sequence[int]) -> None:
+    def __init__(
+        self, argv: Sequence[str], cwd: Path, log: Path, env: Env, pass_fds: Sequence[int], start: "Start"
+    ) -> None:
         self._argv, self._mark, self._killed = tuple(argv), secrets.token_hex(16), _oom_kills()
         self._began, self._limit_s, self._duration_s = time.monotonic(), 0.0, 0.0
         self._peak: int | None = None
@@ -121,7 +146,7 @@ class Running:
         beside = Path(argv[0]).parent
         if (beside.parent / "pyvenv.cfg").is_file():  # what the environment holds comes first, as where it is activated
             marked["PATH"] = os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)])
-        self._child = subprocess.Popen(
+        self._child = start(
             self._argv,
             cwd=cwd,
             env={**environment(), **noting_env(env), **marked},
@@ -179,22 +204,22 @@ class Running:
         )
 
 
-def _reaped(child: subprocess.Popen[bytes], limit_s: float, meanwhile: Callable[[], None] = lambda: None) -> int | None:
+def _reaped(child: "Started | Fork", limit_s: float, meanwhile: Callable[[], None] = lambda: None) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
     limit, delay, ends = time.monotonic() + limit_s, 0.0005, list[int]()
-    with suppress(AttributeError, OSError):  # what can be read once it has ended, where the system has such a thing
+    with suppress(AttributeError, OSError):
         ends = [os.pidfd_open(child.pid)]
     try:
         while child.returncode is None and (left := limit - time.monotonic()) > 0:
             meanwhile()
             try:
-                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+                pid, status, peak = child.ended()
             except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
                 child.returncode = -signal.SIGKILL
                 return None
             if pid:
                 child.returncode = os.waitstatus_to_exitcode(status)
-                return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+                return peak * (1 if sys.platform == "darwin" else 1024)
             delay = min(delay * 2, left, 0.05)
             select.select(ends, [], [], delay)
         return None

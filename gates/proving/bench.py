@@ -4,9 +4,8 @@ import json
 import os
 import secrets
 import shutil
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -14,19 +13,20 @@ from typing import Any
 
 from gates import progress
 from gates.child import process
-from gates.child.asking import HERE
-from gates.child.guardian import guarded_folder, stop_if_interrupted
+from gates.child.asking import HERE, command
+from gates.child.forks import Warm, warm
+from gates.child.guardian import guarded_folder
+from gates.child.noting import unnoted
 from gates.child.trying.keeping import PLAN, RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.measuring.bench import Lines
 from gates.project.copies import copy_project, relocated
 from gates.project.files import import_roots
 from gates.task.task import Task
 
 COPIES = min(2, os.cpu_count() or 1)
-EXTRA_S, BEAT_S = 60.0, 0.1
+EXTRA_S = 60.0
 Told = dict[str, Any]
 
 
@@ -67,8 +67,8 @@ class Bench:
         self._most = most
         self._copies, self._free, self._lock = list[Path](), list[Copy](), RLock()
         self._turns = 0
-        self._process = stack.enter_context(ExitStack())
-        self._pipes: tuple[int, Lines] | None = None
+        self._stack = stack
+        self._warm: Warm | None = None
         self._plugin = self._fresh("plugin")
         (self._plugin / "gates_probe").symlink_to(HERE)
 
@@ -89,25 +89,14 @@ class Bench:
         """Return the world as it is in the first copy."""
         return replace(self._context, root=self.copies(1)[0], evidence=self._fresh("seen"))
 
-    def start(self, packages: Iterable[str] = ()) -> tuple[int, Lines]:
-        """Return the pipes of what forks workers; where it does not run, start it: it needs no copies to be there."""
-        if self._pipes:
-            return self._pipes
-        (theirs, orders), (heard, answers) = os.pipe(), os.pipe()
-        for number in (orders, heard):
-            self._process.callback(os.close, number)
-        modules = [*modules_of(self._task, self._context)]
-        asked = {"orders": theirs, "answers": answers, "packages": [*packages], "modules": modules}
-        argv = [self._context.python, "-m", "gates_probe.trying.forking", json.dumps(asked)]
-        env, log = {"PYTHONPATH": process.joined_paths(str(self._plugin))}, self._fresh("forking") / "run"
-        try:
-            started = process.running(argv, cwd=self._context.root, log=log, env=env, pass_fds=(theirs, answers))
-            self._process.enter_context(started)
-        finally:
-            os.close(theirs)
-            os.close(answers)
-        self._pipes = orders, Lines(heard)
-        return self._pipes
+    def start(self, packages: Iterable[str] = ()) -> Warm:
+        """Return the process that forks workers, which imports what tests need meanwhile."""
+        if self._warm is None:
+            env = {"PYTHONPATH": process.joined_paths(str(self._plugin))}
+            log = self._fresh("forking") / "run"
+            self._warm = self._stack.enter_context(warm(self._context.python, self._context.root, log, env))
+        self._warm.load("trying.session:warm_up", [*packages], [*modules_of(self._task, self._context)])
+        return self._warm
 
     def try_all(self, run: PytestRun | None, *groups: Faults) -> None:
         """Try one group after the other, in all copies at once; `run`, without a fault, says what the tests need."""
@@ -122,36 +111,30 @@ class Bench:
         self._turns += 1
         slack_s = 30 * max(fault["tests_s"] for fault in faults) + self._context.timeout_s + EXTRA_S
         limit_s = sum(group.budget_s + slack_s for group in groups)
-        plans, dealt = list[Path](), _dealt(groups, len(roots))
+        shares = [{"budget_s": group.budget_s, "faults": group.each} for group in groups]
+        plans = dict[Path, Told]()
         for number, root in enumerate(roots):
             own = scratch / str(number)
             (own / "tmp").mkdir(parents=True)
             places = {"root": str(root), "scratch": str(own), "env": {**self.env(root), "TMPDIR": str(own / "tmp")}}
-            plans.append(own / PLAN)
-            shares = [{"budget_s": group.budget_s, "faults": own[number]} for group, own in dealt]
-            plan = {**common, **places, "groups": shares}
-            plans[-1].write_text(json.dumps(plan), encoding="utf-8")
+            plans[own / PLAN] = {**common, **places, "groups": shares}
 
         def told() -> list[Told]:
             return [line for plan in plans for line in lines_in(plan.with_name(RESULTS))]
 
+        def work(path: Path) -> None:
+            plan, argv = plans[path], command(self._context.python, "trying.work", str(path))
+            path.write_text(json.dumps(plan), encoding="utf-8")
+            place = {"cwd": Path(plan["root"]), "log": path.with_name("run"), "env": plan["env"]}
+            process.run(argv, timeout_s=limit_s, start=forks.start, **place)
+
         progress.so_far = lambda: f"{sum('tries' in line for line in told())} of {len(faults)} tried"
-        self._order({"packages": run.packages if run else (), "plans": [*map(str, plans)]}, limit_s)
+        forks = self.start(run.packages if run else ())
+        forks.ready()
+        with unnoted():
+            process.side_by_side(work, [*plans])
         for number, group in enumerate(groups):
             group.tried, group.lines = True, [line for line in told() if line["group"] == number]
-
-    def _order(self, order: Told, limit_s: float) -> None:
-        """Have plans worked through; what has not come to its end by then is ended."""
-        orders, answers = self.start()
-        with suppress(BrokenPipeError):
-            os.write(orders, json.dumps(order).encode() + b"\n")
-        limit = time.monotonic() + limit_s
-        while (left := limit - time.monotonic()) > 0 and not answers.over:
-            stop_if_interrupted()
-            if answers.next(time.monotonic() + min(BEAT_S, left)) is not None:
-                return
-        self._pipes = None
-        self._process.close()
 
     @contextmanager
     def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
@@ -177,16 +160,3 @@ class Bench:
         path = self._folder / name
         path.mkdir(parents=True, exist_ok=True)
         return path
-
-
-def _dealt(groups: Sequence[Faults], workers: int) -> list[tuple[Faults, list[list[Told]]]]:
-    """Return the share of each worker in each group; what each test is asked for is as much work again."""
-    loads, dealt = [0] * workers, []
-    for group in groups:
-        shares: list[list[Told]] = [[] for _ in loads]
-        for fault in group.each:
-            least = loads.index(min(loads))
-            loads[least] += 1 + bool(fault.get("each"))
-            shares[least].append(fault)
-        dealt.append((group, shares))
-    return dealt

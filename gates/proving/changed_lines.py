@@ -48,7 +48,8 @@ def changes(task: Task, context: Context, seen: EvidenceSet) -> Iterator[Changes
     found = (each for path in code for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
     made, left = distinct(spread(task.id, found), MOST)
     asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in made}
-    faults = baseline.faults(asked, max(LEAST_S, SHARE * sum(baseline.seconds.values())))
+    ordered = {name: (mutant, baseline.quickest_first(tests)) for name, (mutant, tests) in asked.items()}
+    faults = baseline.faults(ordered, max(LEAST_S, SHARE * sum(baseline.seconds.values())))
     yield Changes(f"mutants of lines changed since {states.commit[:12]}", states.base, asked, left, faults)
 
 

@@ -34,6 +34,17 @@ def noting(folder: Path) -> Iterator[Noting]:
         _noting.pop()
 
 
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """Let processes that are started meanwhile note nothing."""
+    held = _noting[:]
+    _noting.clear()
+    try:
+        yield
+    finally:
+        _noting[:] = held
+
+
 def noting_env(env: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which a Python process notes what it runs, if it is to."""
     if not _noting:

@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .. import warm
 from .keeping import RESULTS, Copy, marked
 from .session import run
 from .values import HEARD
@@ -212,8 +213,8 @@ def _judged(session: Told) -> Told:
     return {**facts, "end": "survived"}
 
 
-def work(plan: Told, *, forked: bool) -> int:
-    """Try the faults of each group until its time is up, and then ask each test that is to be asked."""
+def work(plan: Told, *, forked: bool) -> None:
+    """Try the faults of each group that no other worker has, until its time is up; then ask tests about each."""
     worker = Worker(plan, forked=forked)
     with Path(plan["scratch"], RESULTS).open("a", encoding="utf-8") as results:
         for number, group in enumerate(plan["groups"]):
@@ -221,16 +222,26 @@ def work(plan: Told, *, forked: bool) -> int:
             deadline = begun + group["budget_s"]
             if faults:  # what a later group needs spoils nothing of this one
                 worker.prepare(faults, deadline)
-            todo = [(worker.tried, fault) for fault in faults]
-            todo += [(worker.asked_each, fault) for fault in faults if fault.get("each")]
-            for look, fault in todo:
-                if time.time() > deadline:
-                    break
-                told = look(fault, deadline)
+            for told in _tried(worker, faults, deadline, Path(plan["scratch"]).with_name(f"claimed-{number}")):
                 results.write(json.dumps({"group": number, "took_s": time.time() - begun, **told}) + "\n")
                 results.flush()
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(work(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), forked=False))
+def _tried(worker: Worker, faults: list[Told], deadline: float, claims: Path) -> Iterator[Told]:
+    own = list[Told]()
+    for number, fault in enumerate(faults):
+        try:
+            Path(f"{claims}-{number}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        own.append(fault)
+        if time.time() <= deadline:
+            yield worker.tried(fault, deadline)
+    yield from (worker.asked_each(fault, deadline) for fault in own if fault.get("each") and time.time() <= deadline)
+
+
+def main() -> None:
+    """Work through the plan in a file, from its copy."""
+    plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    sys.path[:1] = [] if getattr(sys.flags, "safe_path", False) else [plan["root"]]
+    work(plan, forked=warm.forked)

@@ -1,0 +1,108 @@
+"""Imports what other programs need, once, and forks each of them from that, as if its own command had started it."""
+
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from .asking import HERE, Places, can_fork
+
+MOST, PID = 2**20, 16  # bytes of an order, and of the id of a process
+NOTES = "gates_noting"
+THREADS = "OMP_NUM_THREADS"  # libraries read it as they are loaded
+forked = False  # whether this is the process of a program that was forked from here
+
+
+def main() -> None:
+    """Load what is ordered, and answer whether forks are safe after it; run each program that is ordered in a fork."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    connection.set_inheritable(False)
+    first, *others = sys.path
+    lasting = [path for path in others if path not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    while True:
+        message, given, *_ = socket.recv_fds(connection, MOST, 3)
+        if not message:
+            os._exit(0)
+        order: dict[str, Any] = json.loads(message)
+        if "load" in order:
+            connection.send(b"1" if _named(order["load"])(*order["args"]) else b"0")
+        elif _is_fork(connection, given):
+            _become(order, first, lasting)
+            _named(order["argv"][0])()
+            return
+
+
+def _is_fork(connection: socket.socket, given: list[int]) -> bool:
+    """Fork twice, and return whether this is the last: the process between waits for it, and tells how it ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    if os.fork():
+        for number in given:
+            os.close(number)
+        return False
+    connection.close()
+    if pid := os.fork():
+        _wait_for(pid, *given)
+    os.setsid()
+    for number, stream in zip(given, (1, 2), strict=False):
+        os.dup2(number, stream)
+    for number in given:
+        os.close(number)
+    return True
+
+
+def _wait_for(pid: int, out: int, err: int, answers: int) -> NoReturn:
+    for number in (out, err):
+        os.close(number)
+    with suppress(BrokenPipeError):
+        os.write(answers, f"{pid:{PID}}".encode())
+        _, status, usage = os.wait4(pid, 0)
+        os.write(answers, f"{status} {usage.ru_maxrss}".encode())
+    os._exit(0)
+
+
+def _become(order: dict[str, Any], first: str, lasting: list[str]) -> None:
+    """Take on folder, environment, path and arguments of the command, and note what is run from now on, if it is to."""
+    global forked
+    forked, env, root = True, order["env"], order["cwd"]
+    os.chdir(root)
+    os.environ.clear()
+    os.environ.update(env)
+    notes = f"{HERE}noting"
+    paths = (os.path.join(root, path) for path in filter(None, env.get("PYTHONPATH", "").split(os.pathsep)))  # noqa: PTH118
+    sys.path[:] = dict.fromkeys([first, *(path for path in paths if path != notes), *lasting])
+    sys.argv = ["-c", *order["argv"][1:]]
+    tempfile.tempdir = None
+    importlib.invalidate_caches()
+    threads = int(env.get(THREADS) or os.cpu_count() or 1)
+    if (torch := sys.modules.get("torch")) and torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+    if "GATES_NOTED" in env:
+        made = importlib.util.spec_from_file_location(NOTES, f"{notes}/sitecustomize.py")
+        sys.modules[NOTES] = importlib.util.module_from_spec(made)  # type: ignore[arg-type]  # it is there
+        made.loader.exec_module(sys.modules[NOTES])  # type: ignore[union-attr]
+
+
+def _named(program: str) -> Any:  # noqa: ANN401  # whatever is called by it
+    name, _, what = program.partition(":")
+    return getattr(importlib.import_module(f"gates_probe.{name}"), what or "main")
+
+
+def load(modules: list[str], roots: list[str]) -> bool:
+    """Import modules of libraries; return whether forks are safe after it, and nothing of a project ran meanwhile."""
+    try:
+        for name in modules:
+            importlib.import_module(name)
+    except BaseException:  # noqa: BLE001  # each program says so for itself
+        return False
+    gc.freeze()  # no fork needs to look for garbage in it, which would copy all of it
+    files = [str(getattr(module, "__file__", None) or "") for module in [*sys.modules.values()]]
+    own = any(Places(root).shown(file) for root in roots for file in files if os.path.isabs(file))  # noqa: PTH117
+    return can_fork() and not own
