@@ -95,6 +95,14 @@ def test_what_no_fork_is_safe_after_is_started_by_its_command(
     assert json.loads(run.stdout.tail.splitlines()[0])[0] is False
 
 
+def test_on_other_systems_it_only_starts_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as forks:
+        forks.load("warm:load", ["json"], [])
+        assert not forks.ready()
+        assert asked(tmp_path, "never", forks).of("epoch")
+
+
 def test_where_what_forks_is_gone_a_program_is_started_by_its_command(tmp_path: Path, forks: Warm) -> None:
     forks.load("warm:load", ["library"], [])
     assert forks.ready()

@@ -4,6 +4,7 @@ import json
 import os
 import select
 import socket
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,7 +17,6 @@ from gates.child.guardian import stop_if_interrupted
 from gates.child.noting import unnoted
 from gates.child.process import Started, running
 from gates.child.warm import PID
-from gates.errors import EvidenceUnavailable
 
 LIMIT_S, BEAT_S = 300.0, 0.1
 
@@ -88,14 +88,12 @@ class Warm:
 
 @contextmanager
 def warm(python: str, cwd: Path, log: Path, env: Mapping[str, str]) -> Iterator[Warm]:
-    """Yield a process that forks others; raise `EvidenceUnavailable` where there is none. Afterwards it is gone."""
-    with ExitStack() as stack:
-        try:
-            ours, theirs = map(stack.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        except OSError as error:
-            raise EvidenceUnavailable(f"no process can be asked to fork: {error}") from error
-        argv, number = command(python, "warm", str(theirs.fileno())), theirs.fileno()
-        with unnoted():
-            stack.enter_context(running(argv, cwd=cwd, log=log, env=env, pass_fds=[number]))
-        theirs.close()
+    """Yield a process that forks others, or what only starts them; when the context is left, it is gone."""
+    linux = sys.platform == "linux"  # elsewhere nothing tells whether a fork is safe
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET if linux else socket.SOCK_STREAM)
+    with ours, ExitStack() as stack:
+        with theirs, unnoted():
+            argv = command(python, "warm", str(theirs.fileno()))
+            if linux:
+                stack.enter_context(running(argv, cwd=cwd, log=log, env=env, pass_fds=[theirs.fileno()]))
         yield Warm(ours)
