@@ -56,8 +56,7 @@ class TestFiles(Evidence):
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
         tests = [test for criterion in task.criteria for test in tests_of(task, criterion, run)]
         paths = sorted({test.location.path for test in tests if test.location.path.endswith(".py")})
-        trees = {path: tree for path in paths if (tree := tree_of(context.root / path))}
-        if not trees:
+        if not (trees := {path: tree for path in paths if (tree := tree_of(context.root / path))}):
             raise Absent("no test that is written in Python verifies a criterion")
         linted, unlinted, commands = _linted(trees, context)
         return cls(
@@ -96,17 +95,15 @@ def _decided(path: str, tree: ast.Module) -> Iterator[Written]:
         for node in ast.walk(function):
             if isinstance(node, ast.Assert) and isinstance(node.test, ast.BoolOp):
                 decides = isinstance(node.test.op, ast.Or)
-                constants = [each.value for each in node.test.values if isinstance(each, ast.Constant)]
-                if any(bool(value) is decides for value in constants):
+                if any(isinstance(each, ast.Constant) and bool(each.value) is decides for each in node.test.values):
                     place = Location(path=path, line=node.lineno)
                     yield Written(rule="constant", message=ast.unparse(node.test), location=place, function=name)
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, function in _functions(tree):
-        nodes = list(ast.walk(function))
-        read = {node.id for node in nodes if isinstance(node, ast.Name)}
-        yield name, tuple(sorted(read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))
+        nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
+        yield name, tuple(sorted({node.id if isinstance(node, ast.Name) else node.attr for node in nodes}))
 
 
 def _linted(trees: Trees, context: Context) -> tuple[tuple[Written, ...], str, tuple[CommandRecord, ...]]:
@@ -180,8 +177,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def _doubt(about: About, rule: str, place: Location, message: str, fix: str, actual: str) -> Finding:
     """Say of a check that it shows nothing: that leaves a criterion open."""
-    subject = f"{PurePosixPath(place.path).name}:{place.line}"
-    own = about.but(rule=rule, location=place, subject=subject, actual=actual)
+    own = about.but(rule=rule, location=place, subject=f"{PurePosixPath(place.path).name}:{place.line}", actual=actual)
     return own.unknown(message, fix, expected="a check that can fail")
 
 
@@ -237,8 +233,7 @@ def _called(functions: set[str], names: dict[str, tuple[str, ...]]) -> set[str]:
 def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Finding]:
     tests, paths = {test.id: test for test in own}, {test.location.path for test in own}
     counting = [each for each in run.warnings if each.category in WARNINGS or UNAWAITED in each.message]
-    told = [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]
-    for one in told:
+    for one in [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]:
         place = tests[one.test].location if one.test in tests else one.location
         said = one.message.splitlines()[0] if one.message else one.category
         message = f"{one.test or one.location}: {one.category}: {said}"

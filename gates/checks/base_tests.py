@@ -64,8 +64,7 @@ class BaseTests(Evidence):
         tests = [path.split("::")[0] for path in task.every_test]
         above = {folder for path in tests for folder in PurePosixPath(path).parents}
         tests += [str(folder / name) for folder in above for name in SUPPORT]
-        folders = [str(folder) for folder in above if folder.name in {"test", "tests"}]
-        old, new = states.changed((*tests, *folders), "")
+        old, new = states.changed((*tests, *(str(folder) for folder in above if folder.name in {"test", "tests"})), "")
         old = {path: content for path, content in old.items() if _is_of_tests(path, tests, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         earlier = task_at_base(task.id, task.path, context.root, states.commit).task
@@ -121,10 +120,9 @@ def _judged(
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):
         lend_generated(context.root, root)  # it may be of today: only what passes counts
         before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
-    lost = sorted(name for name in _passed((before, again, "")) if name not in ends)
     moved, _ = moved_tests(task.tests, states)
     broken = []
-    for name in (*suspects, *lost):
+    for name in (*suspects, *sorted(_passed((before, again, "")).keys() - ends.keys())):
         end, was = ends.get(name, BaseTest(id=name, ended="not found")), before.get(name)
         at_base = was.ended if was else "not run" if name.partition("::")[0] in able else UNSEEN
         told = {"criteria": end.criteria or (was.criteria if was else ()), "now": moved.get(function_of(name)) or ""}
@@ -234,9 +232,8 @@ def _broken(one: BaseTest, criterion: Criterion | None, criteria: list[Criterion
 def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
     """Say of tests that fail against the change that nothing shows whether they passed before it."""
     first, fail = some[0], "fails" if len(some) == 1 else "fail"
-    failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
-    nowhere = f"no test of that file could run at {seen.base}"
-    message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
+    failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change, and no test of that file"
+    message = f"{failing} could run at {seen.base}, first {first.id}: {first.message or first.ended}"
     fix = "Make the tests of the base run in a plain checkout of it, or fix what they found."
     subject = criterion.id if criterion else "no criterion"
     return _at_level(criterion, first, seen, Severity.MEDIUM).unknown(message, fix, subject=subject)
@@ -256,8 +253,7 @@ def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, sever
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what was run; the findings name the tests that do not pass."""
-    seen = evidence.get(BaseTests)
-    if seen and seen.changed:
+    if (seen := evidence.get(BaseTests)) and seen.changed:
         base, changed = f"{seen.base} ({seen.commit[:12]})", ", ".join(seen.changed[:10])
         facts = (("Base", base), ("Test files changed", changed), ("Tests run against the change", str(seen.ran)))
         yield Section(title="The Base's Tests", facts=facts)

@@ -86,9 +86,8 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
 def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run: PytestRun) -> Findings:
     """Name the tests that ran and do not stand for the criterion, those that failed first."""
     about, unstable = about.but(expected="passed", evidence=LOG), {test.id: ends for test, ends in run.unstable}
-    failing = [test for test in bound if test.outcome in BAD]
-    doubtful = [t for t in bound if t.outcome not in BAD and (not t.passed or t.id in unstable)]
-    for test in [*failing, *doubtful]:
+    doubtful = [test for test in bound if not test.passed or test.id in unstable]
+    for test in sorted(doubtful, key=lambda test: test.outcome not in BAD):
         ended = test.ended if not test.passed else unstable[test.id]
         message = f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}"
         own = about.but(subject=test.id, actual=ended, location=test.crash or test.location)
@@ -147,8 +146,7 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Findi
     """Trace a criterion to code: the symbol must exist, do something, and use what it is bound to use."""
     about = about_criterion(criterion, "BL001", f"code:{criterion.id}", location=task.place(criterion))
     tree, emptied = evidence.get(SourceTree), evidence.get(EmptiedCode)
-    tried = emptied.symbols if emptied else ()
-    promised = {(one.criterion, one.symbol): one for one in tried if one.promise}
+    promised = {(one.criterion, one.symbol): one for one in (emptied.symbols if emptied else ()) if one.promise}
     if not criterion.code:
         said = f"{criterion.id} names no code, so nothing shows where it is implemented."
         yield about.unknown(said, f"Name the symbols that implement {criterion.id} under 'code'.", actual="no binding")

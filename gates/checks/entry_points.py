@@ -68,22 +68,20 @@ def _run(index: int, entry: EntryPoint, probe: Probe) -> EntryRun:
         asked = {"call": entry.call, "args": entry.args, "script": entry.call in scripts_of(context.root)}
         seen = probe.ask("calculating:once", f"{index}", asked, limit, env={})
     else:
-        argv = context.argv(entry.run or (), out=str(probe.folder / f"{index}.out"))
-        seen = probe.run(argv, f"{index}", limit)
+        seen = probe.run(context.argv(entry.run or (), out=str(probe.folder / f"{index}.out")), f"{index}", limit)
     problem, ended, returned = seen.problem, seen.process, next(iter(seen.of("returned")), None)
     clean_end = ended is not None and ended.exit_code == 0 and not ended.timed_out
     if entry.call and clean_end and returned is None:
         problem = problem or "the process ended before the call returned"
     trace = probe.moved(written(probe.folder / f"{index}.stderr.txt"))
     crash = None if problem or clean_end else crash_of(trace, context)
-    raised = {"crash": crash.location, "error": crash.error, "function": crash.function} if crash else {}
     wrote = ended.stdout.tail if ended else ""
     return EntryRun(
         index=index,
         name=entry.name,
         process=None if problem else ended,
         problem=problem,
-        **raised,
+        **({"crash": crash.location, "error": crash.error, "function": crash.function} if crash else {}),
         returned=str(returned["text"]) if returned else None,
         no_result=printable(_no_result(str((returned or {}).get("text", "")), wrote)) if clean_end else "",
     )
@@ -144,8 +142,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell each entry point's end, and each crash in full."""
-    entries = evidence.get(EntryPointRuns)
-    runs = entries.runs if entries else ()
+    runs = entries.runs if (entries := evidence.get(EntryPointRuns)) else ()
     ends = [(one.process.ended, f"{one.process.duration_s:.2f}") if one.process else (one.problem, "-") for one in runs]
     rows = tuple((ended, run.returned or "-", took, run.name) for run, (ended, took) in zip(runs, ends, strict=True))
     columns = ("Ended", "Returned", "Duration (s)", "Command or call")
@@ -166,8 +163,7 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     if (function := lines.function_at(crash)) is None:
         return f"not known: {crash} lies in no function of the task's implementation, whose lines alone are noted"
     here, around = lines.contexts_in(crash), named_tests(lines.contexts_in(function.body))
-    doubt = lines.doubt()
-    unless = f", as far as was seen ({doubt})" if doubt else ""
+    unless = f", as far as was seen ({doubt})" if (doubt := lines.doubt()) else ""
     if at := named_tests(here):
         run = evidence.get(PytestRun)
         bad = [test.id for test in (run.tests if run else ()) if test.id in at and test.outcome in BAD]

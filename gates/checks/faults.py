@@ -45,8 +45,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell of each emptied symbol which test noticed."""
-    seen = evidence.get(EmptiedCode)
-    if seen is None or not seen.symbols:
+    if (seen := evidence.get(EmptiedCode)) is None or not seen.symbols:
         return
     yield Section(
         title="Tests Against Stubbed Code",
@@ -78,8 +77,7 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
 
 def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], task: Task, seen: EvidenceSet) -> Finding:
     """Say that the tests bound to a criterion notice, or why that is not known: open where they stand alone."""
-    noticed = [symbol for symbol in own if symbol.noticed]
-    if noticed:
+    if noticed := [symbol for symbol in own if symbol.noticed]:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
         names = ", ".join(symbol.symbol for symbol in noticed)
         message = f"The tests of {criterion.id} fail without the body of {names}{rest}."

@@ -120,8 +120,7 @@ class HotSeen(Seen):
         number = min(BLOCKS, len(steps))
         ends = [i * len(steps) // number for i in range(number + 1)] if number else []
         shares, value = sorted(_stalled(steps[a:b]) for a, b in itertools.pairwise(ends)), _stalled(steps)
-        k = rank(len(shares))[0]
-        low, high = (shares[k - 1], shares[-k]) if k else (0.0, 1.0)
+        low, high = (shares[k - 1], shares[-k]) if (k := rank(len(shares))[0]) else (0.0, 1.0)
         return Estimate(value, min(low, value), max(high, value), len(steps), LEVEL)
 
     def line(self) -> Location | None:
@@ -154,8 +153,7 @@ def readings_of(steps: Sequence[HotStep], aspect: str) -> list[Reading]:
 
 
 def _stalled(steps: Sequence[HotStep]) -> float:
-    time = sum(step.seconds for step in steps)
-    return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
+    return min(1.0, sum(step.stall for step in steps) / time) if (time := sum(step.seconds for step in steps)) else 0.0
 
 
 class HotPaths(Probes[HotPath, HotSeen]):
@@ -236,8 +234,7 @@ def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
         for line in often or lines:
             told = f"{_each(line, kind, device)} ({total} at each step in all, over {steps} steps)"
             subject, actual = f"at {line.where} ({line.read.call})", f"{total} at each step"
-            about = (line.read.location, expected, kind.impact, kind.remedy, subject)
-            yield Said(Outcome.FAILED, told, actual, *about)
+            yield Said(Outcome.FAILED, told, actual, line.read.location, expected, kind.impact, kind.remedy, subject)
         return
     rare = "; ".join(f"{line.where} does on {line.often:.0%} of them" for line in lines[len(often) :][:3])
     here = device != "cpu" or kind.limit == "host_reads"

@@ -211,8 +211,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         return unknown(told, location=run.place)
     drifts = run.drifts(leak.tolerance_bytes)
     grown = [rung for rung in run.rungs if drifts[rung.name] is Outcome.FAILED]
-    exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
-    if exact:
+    if exact := sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0])):
         lines = " and ".join(map(str, run.allocated[:NAMED]))
         told = f"what stays is allocated at {lines}" if lines else "no line of the project was found for it"
         message, at = f"{_grew(exact)}, over {run.epochs} epochs; {told}", next(iter(run.allocated), None)
@@ -256,8 +255,7 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
             does, tolerance = drifts[rung.name], shown(run.tolerance(rung, leak.tolerance_bytes), rung.unit)
             name = rung.name if rung.exact else f"{rung.name} (not exact)"
             line = str(said.location or "-") if does is Outcome.FAILED else "-"
-            of = leak.name if rung is run.rungs[0] else ""
-            yield does.value, name, _slope(rung), tolerance, epochs, line, of
+            yield does.value, name, _slope(rung), tolerance, epochs, line, leak.name if rung is run.rungs[0] else ""
     if not run.rungs:
         yield _why(run), "-", "-", "-", epochs, "-", leak.name
 

@@ -177,8 +177,7 @@ def _why_not(path: Path, context: Context) -> str:
         return "it is run, not imported"
     if path.stem == "conftest" or TESTS & {*path.relative_to(context.root).parts}:
         return "it belongs to the tests"
-    base = package_root(path)
-    if base == path.parent and base not in {context.root, context.root / "src"}:
+    if package_root(path) == path.parent and path.parent not in {context.root, context.root / "src"}:
         return "it lies in no package"
     return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
 
@@ -253,9 +252,8 @@ def _of_imports(seen: Imports) -> Iterator[Finding]:
         yield _unseen(IMPORTS, seen.problem, subject="unreached")
     elif not amiss:
         count = len(seen.modules)
-        message, own = f"{count} modules import by themselves", about.but(actual=f"{count} imported")
-        none = "The implementation holds no module of a package."
-        yield own.passed(f"{message}.") if count else own.not_asked(none)
+        own, none = about.but(actual=f"{count} imported"), "The implementation holds no module of a package."
+        yield own.passed(f"{count} modules import by themselves.") if count else own.not_asked(none)
 
 
 def _unseen(about: About, message: str, **own: object) -> Finding:

@@ -83,8 +83,7 @@ class Calculations(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Make every call in a fork of a process of the project's interpreter."""
-        asked = [*_asked(task, min(CALL_S, context.timeout_s))]
-        if not asked:
+        if not (asked := [*_asked(task, min(CALL_S, context.timeout_s))]):
             raise Absent(f"{task.path} names no 'calculations' or 'edge_cases'")
         probe = Probe(context, task, context.folder("calculations").evidence)
         modules = {call.get("call", "").partition(":")[0] for call in asked}
@@ -153,8 +152,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show every call with its input, what was expected and what came of it."""
     for rule, (title, *first) in TABLES.items():
-        rows = [(one.name, s) for one in tried(task) if one.rule == rule for s, _ in _rows(task, one, evidence)]
-        if rows:
+        if rows := [(one.name, s) for one in tried(task) if one.rule == rule for s, _ in _rows(task, one, evidence)]:
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
             text = f"{sum(said.outcome is Outcome.PASSED for _, said in rows)} of {len(rows)} as stated.{missing}"
             cells = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in rows)

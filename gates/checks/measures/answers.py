@@ -32,9 +32,8 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, i
     """Yield every measure with its answer; failures that block share the error among them, and alone are none."""
     asked = [*targets_of(task)]
     found = [compared(task, m, evidence) if m.against_base else answer(m, evidence) for _, _, m in asked]
-    clear = {Outcome.PASSED, Outcome.FAILED}
     must = [level_of(criterion, measure) is Level.MUST for criterion, _, measure in asked]
-    family = [i for i, got in enumerate(found) if must[i] and got.outcome in clear]
+    family = [i for i, got in enumerate(found) if must[i] and got.outcome in {Outcome.PASSED, Outcome.FAILED}]
     judged = [partial(outcome, asked[i][2], found[i].run) for i in family]
     for i, decided in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and decided is Outcome.UNKNOWN:
@@ -53,8 +52,7 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
         equal = 1.0 if measure.kind == "ratio" else 0.0
         is_met = compare(Estimate(equal, equal, equal, 1, 0.0), *measure.bound) is Outcome.PASSED
         return Answer(Outcome.NOT_APPLICABLE if is_met else Outcome.UNKNOWN, None, problem=none)
-    run = seen.of(task, measure)
-    return answered(measure, run, run.problem if run else seen.problem)
+    return answered(measure, run := seen.of(task, measure), run.problem if run else seen.problem)
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
@@ -113,10 +111,8 @@ def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     handed_in = _handed_in(evidence)
     silent = [(one, run, why) for one in handed_in for run in one.runs if (why := why_silent(run, measure))]
     reasons = [f"{one.path} {why}{f': {one.why}' if run.changed else ''}" for one, run, why in silent]
-    refused = [f"{one.path} is refused: {one.why}" for one in handed_in if not one.runs]
-    return "; ".join([*reasons, *refused])
+    return "; ".join([*reasons, *(f"{one.path} is refused: {one.why}" for one in handed_in if not one.runs)])
 
 
 def _handed_in(evidence: EvidenceSet) -> tuple[HandedIn, ...]:
-    bundles = evidence.get(Bundles)
-    return bundles.handed_in if bundles else ()
+    return bundles.handed_in if (bundles := evidence.get(Bundles)) else ()

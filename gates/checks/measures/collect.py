@@ -148,8 +148,7 @@ class Regressions(Evidence):
     def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
         """Return the run that answers a measure."""
         measurement, arm, device = arm_of(task, measure)
-        wanted = (f"{measurement.id}/{arm}", device)
-        return next((run for run in self.runs if (run.id, run.device) == wanted), None)
+        return next((run for run in self.runs if (run.id, run.device) == (f"{measurement.id}/{arm}", device)), None)
 
 
 def _measured(seen: Regressions, task: Task, history: History, context: Context, tree: Path) -> dict[str, object]:

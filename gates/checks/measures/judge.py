@@ -103,11 +103,9 @@ def _command(task: Task, measure: Measure) -> str:
 
 def _needed(measure: Measure, got: Answer) -> str:
     """Return how many pairs may settle it, where the gate took them itself."""
-    taken = got.run.taken if got.run else None
-    if taken is None or got.seen is None:
+    if (taken := got.run.taken if got.run else None) is None or got.seen is None:
         return ""
-    is_timed = (got.clock or measure.of) in TIMED
-    needed = pairs_needed(got.seen, measure, taken.split if is_timed else 1)
+    needed = pairs_needed(got.seen, measure, taken.split if (is_timed := (got.clock or measure.of) in TIMED) else 1)
     what = "pairs" if is_timed else "starts of the processes"
     why = ", for which the budget was too small" if taken.ended == "budget" else ""
     return f" At this noise about {needed} {what} may do{why}." if needed else ""
@@ -119,8 +117,7 @@ def _check(criterion: Criterion, index: int) -> str:
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell each target with what was measured, and how sure that is."""
-    rows = tuple(_row(criterion, measure, got) for criterion, _, measure, got in answers_of(task, evidence))
-    if rows:
+    if rows := tuple(_row(criterion, measure, got) for criterion, _, measure, got in answers_of(task, evidence)):
         yield Section(title="Targets", columns=COLUMNS, rows=rows, leads=True)
 
 
@@ -128,12 +125,11 @@ def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]
     name = f"{measure.name}{' (' + level_of(criterion, measure).value + ')' if measure.level else ''}"
     if got.seen is None or got.samples is None:
         return got.outcome.words, criterion.id, "not measured", name, "-", "-", "-", "-"
-    by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     device = f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}"
     numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n))
-    return got.outcome.words, criterion.id, value + by, name, *numbers, device
+    return got.outcome.words, criterion.id, value + (f" (by {got.clock})" if got.clock else ""), name, *numbers, device
 
 
 def plan_bundles(task: Task) -> Iterator[Planned]:
@@ -144,13 +140,11 @@ def plan_bundles(task: Task) -> Iterator[Planned]:
 
 def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each bundle whether it is taken, and if not why."""
-    bundles = evidence.get(Bundles)
-    known = {one.path: one for one in bundles.handed_in} if bundles else {}
+    known = {one.path: one for one in bundles.handed_in} if (bundles := evidence.get(Bundles)) else {}
     for path in task.bundles:
-        one = known.get(path)
         about = About(rule="PF008", check=f"bundle:{path}", subject=path, impact="It answers no criterion.")
         about = about.but(expected="as it was written, of the files as they are here")
-        if one is None:
+        if (one := known.get(path)) is None:
             message = f"The bundle {path} was not looked at: {evidence.why_missing(Bundles)}."
             yield about.unknown(message, "Let the gate run.", actual="not looked at")
             continue
@@ -182,11 +176,9 @@ _LOOKED = (
 
 def describe_machine(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell where and how it was measured, and last the samples."""
-    asked = [measure for _, _, measure in targets_of(task)]
-    if not asked:
+    if not (asked := [measure for _, _, measure in targets_of(task)]):
         return
-    measurements = evidence.get(Measurements)
-    runs = measurements.runs if measurements else ()
+    runs = measurements.runs if (measurements := evidence.get(Measurements)) else ()
     if measurements is None:
         yield Section(title="Measurements", text=f"None: {evidence.why_missing(Measurements)}.")
     for run in (*runs, *(one for one in from_elsewhere(asked, evidence) if one.taken)):

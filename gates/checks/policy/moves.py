@@ -55,8 +55,7 @@ def shown(value: object) -> str:
     elif isinstance(value, tuple | list):
         value = " ".join(str(part) for part in value if part not in {None, ""})
     text = "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+    return line if len(line := printable(" ".join(text.split()))) <= LONGEST else f"{line[:LONGEST]}..."
 
 
 NAMED = 5
@@ -149,9 +148,8 @@ def _settings(path: str, content: bytes) -> Table:
 
 
 def _kind(path: str, section: str) -> str:
-    if section in PYTEST or section == "tool.gates":
-        return section.partition(".")[2] if section == "tool.gates" else "pytest"
-    return "coverage" if path == ".coveragerc" or section.startswith(COVERAGE) else ""
+    covers = path == ".coveragerc" or section.startswith(COVERAGE)
+    return "gates" if section == "tool.gates" else "pytest" if section in PYTEST else "coverage" if covers else ""
 
 
 def _flattened(table: Table, prefix: str) -> Iterator[tuple[str, Table]]:
@@ -243,8 +241,7 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
         return Part.WAIVER if str(new) > str(old) else None, "waiver until", old, new
     if key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         if isinstance(old, int | float) and isinstance(new, int | float):
-            less = new < old if key.endswith(AT_LEAST) else new > old
-            return Part.BAR if less else None, key, old, new
+            return Part.BAR if (new < old if key.endswith(AT_LEAST) else new > old) else None, key, old, new
         lower = (old is None) == (key in TOLERANCES)  # no limit asks for nothing, a tolerance allows something
         return Part.BAR if lower else None, key, "exact" if old is None else old, "removed" if new is None else new
     if key in DEMANDS:
@@ -254,9 +251,8 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
 
 def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where) -> Iterator[Move]:
     """Name the paths that are bound no longer, save for those that a wider path covers."""
-    lost = [path for path in old if not any(is_under(path, other) for other in new)]
     gained = len([path for path in new if path not in old])
-    for path in lost:
+    for path in [path for path in old if not any(is_under(path, other) for other in new)]:
         replaced = path.split("::")[0] in where.gone and gained > 0
         gained -= replaced
         yield where.move(Part.CHANGED if replaced else Part.BAR, f"{key} {path}", "bound", "removed")
@@ -289,8 +285,7 @@ def _matched(old: Sequence[Model], new: Sequence[Model]) -> tuple[list[tuple[Mod
     for key_of in (_said, _identity, _likeness):
         for one in [*lost]:
             key = key_of(one)
-            other = next((item for item in left if key is not None and key_of(item) == key), None)
-            if other is not None:
+            if other := next((item for item in left if key is not None and key_of(item) == key), None):
                 pairs.append((one, other))
                 lost = [item for item in lost if item is not one]
                 left = [item for item in left if item is not other]

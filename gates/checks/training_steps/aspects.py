@@ -131,8 +131,7 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     """Warn of what trains, but not as well as it could."""
     plain = next((event for event in run.events if event.word == "backward" and event.products.get("float16")), None)
     factors = [one.factor for one in run.compared if one.factor is not None]
-    by_hand = any(abs(factor - 1) > NEAR for factor in factors)
-    if plain and not scaled and not by_hand and not run.absent:
+    if plain and not scaled and not run.absent and not any(abs(factor - 1) > NEAR for factor in factors):
         told, level = "The loss of a float16 forward pass is not scaled.", Level.MUST if factors else Level.ADVISORY
         yield fault("unscaled float16", told, "no scaler", plain.location, level=level)
     if scaled and products["bfloat16"] and not products["float16"]:
@@ -152,8 +151,7 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
-    why = _why_not(run)
-    yield unseen(why, needed=Need.GRADIENTS in needs) if why else _right(run)
+    yield unseen(why, needed=Need.GRADIENTS in needs) if (why := _why_not(run)) else _right(run)
     lost = max(known, key=lambda one: one.lost or 0.0, default=None)
     if lost and (share := lost.lost or 0.0) > LOST:
         told = f"{share:.0%} of the gradients are zero where the reference is not."
@@ -212,8 +210,7 @@ def _why_not(run: Recorded) -> str:
     for one in run.compared:
         if (one.finite or one.why_not) and (why := one.why_not or _difference(one, _tolerance(run))):
             return why
-    shown = {one.optimizer for one in run.compared if one.finite}
-    if any(one.optimizer not in shown for one in run.compared):
+    if {one.optimizer for one in run.compared} - {one.optimizer for one in run.compared if one.finite}:
         return "the gradients of the first steps were not finite"
     words = {(event.word, each) for event in run.events for each in event.optimizers}
     by_hand = [each for word, each in words if word == "unscale_by_hand" and ("unscale", each) not in words]
@@ -258,8 +255,7 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
     windows = list(_windows(run.events))
     counts = {len(one) for one in windows if len(one) > 1 and abs(sum(event.share for event in one) - 1) < EVEN}
     for one in windows:
-        asked = round(1 / one[0].share)
-        if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
+        if len(one) < (asked := round(1 / one[0].share)) in counts and len({event.share for event in one}) == 1:
             told = f"A step on {len(one)} backward passes divides their sum by {asked}."
             yield fault("partial window", told, f"{len(one) / asked:.2g} times the mean", one[-1].location)
             return
@@ -310,8 +306,7 @@ def judge_last_values(run: Recorded) -> Iterator[Said]:
 
 def judge_norms(run: Recorded) -> Iterator[Said]:
     """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
-    first = next((one for one in run.compared if one.length), None)
-    if first is None:
+    if (first := next((one for one in run.compared if one.length), None)) is None:
         return
     mine = [one for one in run.compared if one.optimizer == first.optimizer]
     scales = [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == first.optimizer]

@@ -27,8 +27,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
             yield absent(why, needed=needed)
         return
     by_itself = run.process is not None and not run.process.timed_out
-    crashed = by_itself and run.injected and not run.complete and not run.problem
-    if crashed and run.process:
+    if (crashed := by_itself and run.injected and not run.complete and not run.problem) and run.process:
         told = f"The training step crashes after an overflow: {run.error or run.process.last_words}"
         yield fault("crash", told, run.process.ended, run.crash)
     for overflow in run.overflows:
@@ -87,8 +86,7 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
 
 def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     """Judge whether the learning rate moves with a step that was left out."""
-    overflows = step.overflow.overflows if step.overflow else ()
-    skipped = next((seen for seen in overflows if not seen.changed), None)
+    skipped = next((seen for seen in (step.overflow.overflows if step.overflow else ()) if not seen.changed), None)
     if skipped is None or len({attempt.lr for attempt in step.plain.attempts}) < 2:
         why = "no step was left out" if skipped is None else "the learning rate never changes"
         yield absent(f"{why} in this training step, so nothing is seen of its schedule", needed=False)
@@ -107,8 +105,7 @@ def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     run = step.plain
     for breach in broken_in(run.events, step.orders, whole=run.complete):
         where, rule = breach.place.location, breach.rule
-        keys = {(rule.rule, where.path if where else ""), ("line", str(where))}
-        if not keys & told:
+        if not (keys := {(rule.rule, where.path if where else ""), ("line", str(where))}) & told:
             told |= keys
             path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
             level = Level.MUST if rule.severity in GRAVE else Level.ADVISORY
@@ -128,7 +125,6 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
     runs = [run for run in (step.plain, step.overflow) if run is not None and run.complete]
     scalers = _scalers([attempt for run in runs for attempt in run.attempts])
     names = {scaler: _names(runs, scaler) for scaler in scalers}
-    steps = sum(len(run.attempts) for run in runs)
     if any(event.word == "scaled_backward" for run in runs for event in run.events) and scalers == [None]:
         yield unseen("no step was taken through the scaler of its loss, so there is no scale to compare", needed=True)
     elif not any(run.logged for run in runs):
@@ -136,21 +132,19 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
     elif all(names.values()):
         shown = ", ".join(sorted(set().union(*names.values()))[:3])
         also = ", also where an overflow lowered it" if len(runs) > 1 else ""
-        told = f"The loss scale was logged at each of {steps} steps, as {shown}{also}."
+        told = f"The loss scale was logged at each of {sum(len(run.attempts) for run in runs)} steps, as {shown}{also}."
         yield Said(Outcome.PASSED, told, shown, expected="the loss scale at each step")
     else:
         keys = sorted({name for run in runs for record in run.logged for name in record.values})
-        unlogged = next(scaler for scaler in scalers if not names[scaler])
-        whose = f" of scaler {unlogged}" if len(scalers) > 1 else ""
+        whose = f" of scaler {next(each for each in scalers if not names[each])}" if len(scalers) > 1 else ""
         told = f"No logged value is the loss scale{whose} at each step."
         yield fault("scale not logged", told, f"logged: {', '.join(keys[:8])}", None)
 
 
 def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
     """Return the scalers to be logged: those that scale, before those that only might, before none at all."""
-    might = {attempt.scaler for attempt in attempts if attempt.scaler is not None}
     scale = {attempt.scaler for attempt in attempts if attempt.scaler is not None and attempt.scale != 1.0}
-    return [*sorted(scale or might)] or [None]
+    return [*sorted(scale or {attempt.scaler for attempt in attempts if attempt.scaler is not None})] or [None]
 
 
 def _names(runs: Sequence[Recorded], scaler: int | None) -> set[str]:
@@ -168,8 +162,7 @@ def _used(run: Recorded, scaler: int | None) -> list[float | None]:
 
 def _is_scale(used: list[float | None], values: list[float | None]) -> bool:
     """Return whether values are the scale of each step: as it was in the step, or after it."""
-    later = len(used) > 1 and len(values) >= len(used) and _in_order(used[1:], values[:-1])
-    return later or _in_order(used, values)
+    return (1 < len(used) <= len(values) and _in_order(used[1:], values[:-1])) or _in_order(used, values)
 
 
 def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
