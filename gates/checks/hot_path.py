@@ -117,8 +117,7 @@ class HotSeen(Seen):
         """Return the share of waiting over blocks of steps, without the longest wait, which may be by chance."""
         longest = max(range(len(self.steps)), key=lambda i: self.steps[i].stall, default=0)
         steps = self.steps[:longest] + self.steps[longest + 1 :]
-        number = min(BLOCKS, len(steps))
-        ends = [i * len(steps) // number for i in range(number + 1)] if number else []
+        ends = [i * len(steps) // number for i in range(number + 1)] if (number := min(BLOCKS, len(steps))) else []
         shares, value = sorted(_stalled(steps[a:b]) for a, b in itertools.pairwise(ends)), _stalled(steps)
         low, high = (shares[k - 1], shares[-k]) if (k := rank(len(shares))[0]) else (0.0, 1.0)
         return Estimate(value, min(low, value), max(high, value), len(steps), LEVEL)
@@ -271,8 +270,7 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
 def _summary(seen: HotSeen) -> str:
     if not seen.enough:
         return "Too little was seen of it; see the findings."
-    step = median(each.seconds for each in seen.steps)
-    took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
+    took = f"{step:.3g} s" if (step := median(each.seconds for each in seen.steps)) >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
     steps = f"{len(seen.steps)} steps of {took} (median) on {seen.device}; the first ones are left out."
     return f"{steps} Waiting for batches takes {seen.stall().said(PERCENT)} of the time{at}."

@@ -199,8 +199,7 @@ def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
 
 def is_exported(body: list[ast.stmt], name: str) -> bool:
     """Return whether `import *` takes a name: one of `__all__`, as far as that is written out, else a public one."""
-    found = [n for n in live_statements(body) if "__all__" in _assigned(n)]
-    if not found:
+    if not (found := [n for n in live_statements(body) if "__all__" in _assigned(n)]):
         return not name.startswith("_")
     whole = found[0].value if len(found) == 1 and isinstance(found[0], ast.Assign | ast.AnnAssign) else None
     listed = whole.elts if isinstance(whole, ast.List | ast.Tuple) else None
@@ -265,8 +264,7 @@ def member_of(module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt |
 
 def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
     """Return the annotation that makes a field of a dataclass, a named tuple or a model; a plain class has none."""
-    bases = {parts[-1] if parts else "" for parts in map(parts_of, node.bases)}
-    if not node.decorator_list and bases <= EMPTY_BASES:
+    if not node.decorator_list and {parts[-1] if parts else "" for parts in map(parts_of, node.bases)} <= EMPTY_BASES:
         return None
     fields = (part for part in live_statements(node.body) if isinstance(part, ast.AnnAssign) and part.value is None)
     return next((part for part in fields if isinstance(part.target, ast.Name) and part.target.id == name), None)

@@ -71,13 +71,13 @@ class Resolver:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
         return self._sources.module(path, self._modules.package(path))
 
-    def read(self) -> tuple[dict[Path, SourceModule], tuple[str, ...]]:
+    def read(self) -> tuple[dict[str, SourceModule], tuple[str, ...]]:
         """Return the files of the implementation that can be parsed, and what is wrong with the others."""
-        modules: dict[Path, SourceModule] = {}
+        modules: dict[str, SourceModule] = {}
         unparsed: list[str] = []
         for path in self.python_files():
             try:
-                modules[path] = self.module(path)
+                modules[self.shown(path)] = self.module(path)
             except Unparsed as error:
                 unparsed.append(str(error))
         return modules, tuple(unparsed)
@@ -151,8 +151,7 @@ class Resolver:
 
     def _module_of(self, name: str) -> SourceModule:
         """Return a module of the project by its dotted name; raise `Absent` where there is none."""
-        path = self._modules.file(name)
-        if path is None:
+        if (path := self._modules.file(name)) is None:
             raise Absent(f"there is no module {name!r} in the project", defined=False)
         return self.module(path)
 
@@ -162,8 +161,7 @@ class Resolver:
 
     def _find(self, module: SourceModule, names: list[str], hops: int = 0) -> Ways:
         """Find all that names of a module may come to, what counts first, following re-exports and aliases."""
-        ways = meanings.ways_to(module.tree.body, names[0]) if hops < MAX_HOPS else []
-        if not ways:
+        if not (ways := meanings.ways_to(module.tree.body, names[0]) if hops < MAX_HOPS else []):
             return self._elsewhere(module, names, hops)
         found, reasons = Ways(), list[Absent]()
         for way in ways:
@@ -339,7 +337,6 @@ def lines_of(module: SourceModule, parts: list[ast.stmt]) -> Location:
 
 
 def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
-    defined = isinstance(stub, Definition)
-    kind = "its body does nothing" if defined else "it is set to what does nothing"
+    kind = "its body does nothing" if (defined := isinstance(stub, Definition)) else "it is set to what does nothing"
     told = f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
     return Absent(told, lines_of(module, [stub]) if defined and not meanings.refuses(stub) else None)

@@ -110,8 +110,7 @@ def live_children(node: ast.AST) -> list[ast.AST]:
     for name in node._fields:
         value = None if name in dead else getattr(node, name, None)
         if isinstance(value, list):
-            decided = isinstance(node.op, ast.Or) if isinstance(node, ast.BoolOp) else None
-            held.extend(_until_dead(value, decided))
+            held.extend(_until_dead(value, isinstance(node.op, ast.Or) if isinstance(node, ast.BoolOp) else None))
         elif isinstance(value, ast.AST):
             held.append(value)
     return held
@@ -131,9 +130,7 @@ def _dead_fields(node: ast.AST) -> set[str]:
     if not isinstance(node, Choice):
         return {"body"} if isinstance(node, ast.For) and _never_loops(node.iter) else set()
     truth = constant_truth(node.test)
-    if truth is False:
-        return {"body"}
-    return {"orelse"} if truth is True else set()
+    return set() if truth is None else {"orelse" if truth else "body"}
 
 
 def _until_dead(items: Iterable[object], decided: bool | None = None) -> Iterator[ast.AST]:
@@ -171,8 +168,7 @@ def leaves(node: ast.stmt) -> bool:
 
 def _all_branches_leave(node: ast.If) -> bool:
     while True:
-        truth = constant_truth(node.test)
-        if truth is True:
+        if (truth := constant_truth(node.test)) is True:
             return _any_leaves(node.body)
         if truth is None and not _any_leaves(node.body):
             return False
@@ -192,8 +188,7 @@ def constant_truth(test: ast.expr) -> bool | None:
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = constant_truth(test.operand)
-        return None if inner is None else not inner
+        return None if (inner := constant_truth(test.operand)) is None else not inner
     if isinstance(test, ast.BoolOp):
         truths = [constant_truth(value) for value in test.values]
         decided = isinstance(test.op, ast.Or)

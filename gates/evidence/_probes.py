@@ -132,8 +132,7 @@ class ProbeCheck(Generic[P, S]):
         return ":".join(filter(None, (self.name, f"{index}", *names)))
 
     def _judge(self, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-        found = evidence.get(self.evidence)
-        seen = found.seen if found else ()
+        seen = found.seen if (found := evidence.get(self.evidence)) else ()
         not_run = unknown(f"it was not run: {evidence.why_missing(self.evidence)}")
         for i, part in enumerate(getattr(task, self.evidence.key)):
             raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None

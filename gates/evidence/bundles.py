@@ -146,8 +146,7 @@ def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[
     """Yield the files that a measurement names: scripts and folders of its commands, modules it runs or calls."""
     modules = list[str]()
     for word in filter(None, _words(measurement)):
-        path = Path(os.path.normpath(root / word))
-        if path != root and path.is_relative_to(root):
+        if (path := Path(os.path.normpath(root / word))) != root and path.is_relative_to(root):
             yield from files_of((word,), root)
         module = word.partition(":")[0]
         if all(part.isidentifier() for part in module.split(".")):

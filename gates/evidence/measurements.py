@@ -55,12 +55,10 @@ class Measurements(Evidence):
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Take each measurement on each device that a criterion names; on none that the machine does not show."""
-        asked = [(one, device) for one in task.measurements for device in asked_of(task, one)]
-        if not asked:
+        if not (asked := [(one, device) for one in task.measurements for device in asked_of(task, one)]):
             raise Absent(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
-        before = seen.before(cls)
-        known = {(run.id, run.device): run for run in before.runs} if before else {}
+        known = {(run.id, run.device): run for run in before.runs} if (before := seen.before(cls)) else {}
 
         def taken(one: Measurement, device: str) -> MeasurementRun:
             if not machine.may_have(device):
@@ -99,10 +97,9 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         paths, limit_s = import_roots(task, context), context.timeout_s
         start = partial(launch, python=context.python, paths=paths, threads=measurement.threads, device=device)
         arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
-        logs = context.folder(f"workers-{measurement.id}-{device}").evidence
         one = counts_cpu(measurement, measures)
         plan = Plan(measurement, arms, limit_s, applies=lambda on: bool(_applying(measures, on)), one_processor=one)
-        way: Take = partial(timed, plan, measures, logs)
+        way: Take = partial(timed, plan, measures, context.folder(f"workers-{measurement.id}-{device}").evidence)
     else:
         handing = _handed_over if measurement.read == "samples" else _again_and_again
         way = partial(handing, measurement, context, folder / f"{measurement.id}-{device}")
@@ -127,8 +124,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     """Take a measurement, and return it with its earlier attempts; the ledger has it as killed until it has ended."""
     ledger = Ledger(root)
     lines, problem = ledger.read()
-    earlier = counted([line for line in lines if line.key == key])
-    run = facts.model_copy(update={"earlier": earlier})
+    run = facts.model_copy(update={"earlier": counted([line for line in lines if line.key == key])})
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
@@ -302,7 +298,6 @@ def _refuse_impossible(samples: Samples, ran_s: float) -> None:
     most_s = ran_s * (os.cpu_count() or 1) + SLACK_S
     for name, metric in samples.metrics.items():
         for arm, values in metric.arms.items() if metric.unit in SECONDS else ():
-            longest = max(values) * SECONDS[metric.unit]
-            if longest > most_s:
+            if (longest := max(values) * SECONDS[metric.unit]) > most_s:
                 took = f"{longest:.3g} s, and the whole run took {ran_s:.3g} s"
                 raise BadSamples(f"{name} of {arm!r} has a sample of {took}: it was not measured in it")

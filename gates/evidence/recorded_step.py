@@ -248,10 +248,9 @@ class Breach(NamedTuple):
 
 def broken_in(events: Sequence[Happened], orders: Iterable[RuntimeOrder], *, whole: bool) -> Iterator[Breach]:
     """Yield what breaks an order in a run, seen as a `whole` or not, of each scaler with each of its optimizers."""
-    ends = ("done", "end") if whole else ()
     compiled = [(rule, Order.parse(rule.order, WORDS)) for rule in orders if whole or not rule.demanded]
     for scaler, optimizer in pairs(events):
-        places, word = _word(_about(events, scaler, optimizer), ends)
+        places, word = _word(_about(events, scaler, optimizer), ("done", "end") if whole else ())
         for rule, order in compiled:
             if trace := _broken(rule, order, places, word):
                 yield Breach(rule, trace)
@@ -262,12 +261,10 @@ def _broken(rule: RuntimeOrder, order: Order, places: Sequence[Happened | None],
         return []
     match = order.search(word)
     if rule.demanded:
-        missing = [place for place in places if place is not None and place.word in rule.at]
-        return missing[:1] if match is None else []
+        return [place for place in places if place is not None and place.word in rule.at][:1] if match is None else []
     if match is None:
         return []
-    matched = [place for place in places[match[0] : match[1]] if place is not None]
-    return [event for event in matched if event.word in order.names]
+    return [event for event in places[match[0] : match[1]] if event is not None and event.word in order.names]
 
 
 def pairs(events: Sequence[Happened]) -> list[tuple[int | None, int]]:
@@ -325,16 +322,14 @@ class Recording(Probes[TrainingStep, StepRecording]):
 
         def run(journal: str, at: dict[str, int] | None) -> Recorded:
             asked = {"call": part.call, "args": part.args, "overflow": at}
-            seen = probe.ask("recorder.__main__", journal, asked, limit_s, ALONE)
-            recorded = as_recorded(seen)
+            recorded = as_recorded(seen := probe.ask("recorder.__main__", journal, asked, limit_s, ALONE))
             cut_off = seen.process is not None and seen.process.timed_out
             unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
             return recorded.model_copy(update={"problem": recorded.problem or unheard})
 
         plain, overflow = run(name, None), None
         scaled = any(event.word == "scaled_backward" for event in plain.events)
-        steps_through_scaler = any(event.word == "step" and event.enabled for event in plain.events)
-        guarded = scaled or steps_through_scaler or Need.OVERFLOW in part.needs
+        guarded = scaled or any(e.word == "step" and e.enabled for e in plain.events) or Need.OVERFLOW in part.needs
         if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
             overflow = run(f"{name}-overflow", {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled})
         orders = runtime_orders(rules_of(probe.context))
@@ -361,8 +356,7 @@ def seen_of(rule: str, evidence: EvidenceSet) -> list[Seen]:
     """Return each recorded step that came to its end, and is judged by orders that a rule asks for."""
     recording, found = evidence.get(Recording), []
     for step in recording.seen if recording else ():
-        asked = [order for order in step.orders if rule in order.asked]
-        if asked and step.plain.complete:
+        if (asked := [order for order in step.orders if rule in order.asked]) and step.plain.complete:
             events = frozenset(f"{event.word} {event.location}" for event in step.plain.events)
             found.append(Seen(step.name, events, tuple(broken_in(step.plain.events, asked, whole=True))))
     return found

@@ -8,7 +8,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver, SymbolTrace
-from gates.code.syntax import SourceModule
+from gates.code.syntax import Choice, SourceModule
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Location, Model, Severity
@@ -55,8 +55,7 @@ def rules_of(context: Context) -> dict[str, Rule]:
 
 def python_files(task: Task, context: Context) -> list[Path]:
     """Return the Python files of the implementation; raise `EvidenceUnavailable` where there is none."""
-    found = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
-    if not found:
+    if not (found := [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]):
         raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
     return found
 
@@ -83,8 +82,7 @@ def _rules(task: Task, context: Context) -> Iterator[RuleTrace]:
             **form.model_dump(include={"severity", "impact", "fix"}),
             asked=tuple(name for name, asked in found.items() if rule in asked),
         )
-    lost = (name for name, asked in found.items() if not asked)
-    yield from (RuleTrace(rule=name, problem=unknown(name, known), asked=(name,)) for name in lost)
+    yield from (RuleTrace(rule=n, problem=unknown(n, known), asked=(n,)) for n, asked in found.items() if not asked)
 
 
 def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple[PatternTrace, ...]:
@@ -122,8 +120,6 @@ def _is_in(path: str, folder: str | None) -> bool:
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
 VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "GATES_WITNESS", "GATES_WORKER"})
-PYTEST = frozenset({"pytest", "_pytest"})
-CHOICES = (ast.If, ast.IfExp, ast.While)
 
 
 class Watchful(Model):
@@ -137,9 +133,9 @@ class Watchful(Model):
 def watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
     """Return where a function or class chooses its way by whether a test looks on; nothing of a plugin of pytest."""
     first, last = place.line or 1, place.last_line or place.line or 1
-    inside = [node for node in ast.walk(module.tree) if isinstance(node, CHOICES) and first <= node.lineno <= last]
+    inside = [node for node in ast.walk(module.tree) if isinstance(node, Choice) and first <= node.lineno <= last]
     asking = next((choice for choice in inside if _asks(choice.test)), None)
-    if asking is None or any(name.split(".")[0] in PYTEST for name in module.aliases.values()):
+    if asking is None or any(name.split(".")[0] in {"pytest", "_pytest"} for name in module.aliases.values()):
         return None
     line = Location(path=place.path, line=asking.lineno)
     return Watchful(symbol=symbol, location=line, asks=ast.unparse(asking.test))
@@ -167,12 +163,10 @@ class SourceTree(Evidence):
         """Parse the implementation, resolve every binding, and apply every rule that the task names."""
         paths = python_files(task, context)
         resolver = Resolver(task, Sources(context.root))
-        files, unparsed = resolver.read()
-        modules = {module.path: module for module in files.values()}
+        modules, unparsed = resolver.read()
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         symbols = tuple(resolver.trace(binding) for binding in bindings if binding.symbol)
         live = [(one.symbol, one.location) for one in symbols if one.location and one.location.path in modules]
-        looks = (watchful(name, place, modules[place.path]) for name, place in live)
         return cls(
             how="the implementation's syntax trees",
             files=len(paths),
@@ -180,7 +174,7 @@ class SourceTree(Evidence):
             rules=tuple(_rules(task, context)),
             patterns=trace_patterns(bindings, resolver),
             unparsed=unparsed,
-            watchful=tuple(filter(None, looks)),
+            watchful=tuple(filter(None, (watchful(name, place, modules[place.path]) for name, place in live))),
         )
 
     def symbol(self, binding: CodeBinding) -> SymbolTrace | None:
@@ -198,10 +192,7 @@ class SourceTree(Evidence):
     def ways(self, binding: CodeBinding) -> tuple[Location, ...]:
         """Return the lines of the implementation that a binding comes to, in this run or in another."""
         if binding.symbol:
-            trace = self.symbol(binding)
-            return (*filter(None, [trace.location]), *trace.others) if trace else ()
+            return (*filter(None, [trace.location]), *trace.others) if (trace := self.symbol(binding)) else ()
         if binding.pattern:
-            found = self.pattern(binding)
-            return found.places if found else ()
-        applied = self.rule(binding.rule)
-        return tuple(site.location for site in applied.sites if site.ok) if applied else ()
+            return found.places if (found := self.pattern(binding)) else ()
+        return tuple(site.location for site in applied.sites if site.ok) if (applied := self.rule(binding.rule)) else ()

@@ -64,8 +64,7 @@ class Cause(NamedTuple):
 
 def _more(findings: Sequence[Finding]) -> str:
     """Return how many findings say something else than the first of some, and of how many each stands."""
-    told = {finding.message: finding.alike for finding in findings}
-    more = sum(told.values()) - findings[0].alike
+    more = sum({finding.message: finding.alike for finding in findings}.values()) - findings[0].alike
     return f" (and {more} more like it)" if more else ""
 
 
@@ -215,8 +214,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
 
 def strays(report: Report) -> str:
     """Return the files that ran and that the commit does not have."""
-    ran = report.revision.strays
-    return f"{first_of(ran, PLACES)} ran and {_are(len(ran))} not in it" if ran else ""
+    return f"{first_of(ran, PLACES)} ran and {_are(len(ran))} not in it" if (ran := report.revision.strays) else ""
 
 
 def seconds(duration_s: float) -> str:

@@ -147,8 +147,7 @@ def prose(text: object) -> Markup:
 
 def code(text: object) -> Markup:
     """Return text as an inline code span that nothing in it can close."""
-    plain = visible(_one_line(str(text)))
-    if not plain:
+    if not (plain := visible(_one_line(str(text)))):
         return Markup("")
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
     fence = "`" * (longest + 1)
@@ -181,8 +180,7 @@ def link(location: Location | None, web: str | None) -> Markup:
 def block(text: object) -> Markup:
     """Return text as a fenced block whose fence is longer than any in it."""
     lines = [visible(line) for line in str(text).splitlines()]
-    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * (max([2, *(len(run) for line in lines for run in re.findall(r"`+", line))]) + 1)
     return Markup("\n".join([f"{fence}text", *lines, fence]))  # noqa: S704  # nothing in it can close the block
 
 

@@ -216,8 +216,7 @@ class Task(Located, title="gates task"):
 def task_model() -> type[Task]:
     """Return the model of a task file: with a list for each kind of part that a check in `gates/checks/` has."""
     found = [kind for name in registry.parts("gates.checks", "spec") for kind in registry.kinds_in(name, Part)]
-    kinds = [kind for kind in found if hasattr(kind, "key")]
-    fields: dict[str, Any] = {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in kinds}
+    fields: dict[str, Any] = {k.key: (tuple.__class_getitem__((k, ...)), ()) for k in found if hasattr(k, "key")}
     return create_model("Task", __base__=Task, __doc__=Task.__doc__, **fields)
 
 
@@ -237,8 +236,7 @@ class Selection(NamedTuple):
     @property
     def partial(self) -> str:
         """Return what alone was asked for, in words; empty where it was the whole task."""
-        gates = f"gate {', '.join(self.gates)}" if self.gates else ""
-        return " and ".join(filter(None, [", ".join(self.only), gates]))
+        return " and ".join(filter(None, [", ".join(self.only), f"gate {', '.join(self.gates)}" if self.gates else ""]))
 
 
 def narrowed(task: Task, *only: str | None) -> Task:
@@ -262,7 +260,6 @@ def left_out(whole: Task, asked: Task) -> Iterable[Finding]:
             message, name = f"{criterion.id} was not asked for (--only {only}).", criterion.id
             about = partial(said, check=f"only:{name}", criterion=name, level=criterion.level)
             yield about(message=message, location=whole.place(criterion))
-    parts = [name for name in ("tests", *whole.part_keys()) if getattr(asked, name) != getattr(whole, name)]
-    if parts:
+    if parts := [name for name in ("tests", *whole.part_keys()) if getattr(asked, name) != getattr(whole, name)]:
         message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
         yield said(check="only", message=message, location=whole.place(whole))

@@ -86,12 +86,10 @@ class Document:
 def read(path: Path, shown_as: str, of: str) -> Document:
     """Read a mapping with the keys `of` something; raise `UsageError` with `file:line:col` and what was expected."""
     text = text_of(path, shown_as, MAX_BYTES)
-    problems = _refused_events(text, LIBYAML)
-    if problems:  # those of PyYAML's own reader say where and what more plainly
+    if problems := _refused_events(text, LIBYAML):  # those of PyYAML's own reader say where and what more plainly
         raise SourceError(shown_as, text, _refused_events(text, yaml.SafeLoader) or problems)
     document = Document(text)
-    node = yaml.compose(text, Loader=LIBYAML)
-    if node is None:
+    if (node := yaml.compose(text, Loader=LIBYAML)) is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
     value = _build(node, (), document, problems)
     if problems or not isinstance(value, Table):

@@ -52,7 +52,8 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
         equal = 1.0 if measure.kind == "ratio" else 0.0
         is_met = compare(Estimate(equal, equal, equal, 1, 0.0), *measure.bound) is Outcome.PASSED
         return Answer(Outcome.NOT_APPLICABLE if is_met else Outcome.UNKNOWN, None, problem=none)
-    return answered(measure, run := seen.of(task, measure), run.problem if run else seen.problem)
+    run = seen.of(task, measure)
+    return answered(measure, run, run.problem if run else seen.problem)
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:

@@ -244,12 +244,11 @@ def _sample_table(run: MeasurementRun) -> Section:
 
 def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     """Yield each fact with its name."""
-    starts = taken.starts
-    alone = ": how they differ is not in the interval" if 0 < starts < LEAST_RESTARTS else ""
+    alone = ": how they differ is not in the interval" if 0 < taken.starts < LEAST_RESTARTS else ""
     split = f", each of {taken.most // taken.split} split into {taken.split}" if taken.split > 1 else ""
     yield "Pairs", f"{taken.pairs} of at most {taken.most}{split}, ended: {taken.ended}"
-    started = f"{counted(starts, 'start')}, {counted(taken.threads, 'thread')} each{alone}"
-    yield "Processes", started if starts else "one for each sample"
+    started = f"{counted(taken.starts, 'start')}, {counted(taken.threads, 'thread')} each{alone}"
+    yield "Processes", started if taken.starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
     if seen := noise(taken):
         floor = max(abs(seen.high - 1), abs(seen.low - 1))

@@ -256,8 +256,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def _described(run: PytestRun) -> Iterator[Section]:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
-    most = run.process.peak_memory_bytes
-    memory = f"{most / 2**20:.0f} MiB (largest process)" if most else "not known"
+    memory = f"{most / 2**20:.0f} MiB (largest process)" if (most := run.process.peak_memory_bytes) else "not known"
     ends = Counter(test.outcome for test in run.tests)
     counts = ", ".join(f"{ends[outcome]} {outcome.value}" for outcome in TestOutcome if ends[outcome]) or "no test"
     yield Section(

@@ -152,8 +152,7 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
     yield unseen(why, needed=Need.GRADIENTS in needs) if (why := _why_not(run)) else _right(run)
-    lost = max(known, key=lambda one: one.lost or 0.0, default=None)
-    if lost and (share := lost.lost or 0.0) > LOST:
+    if (lost := max(known, key=lambda one: one.lost or 0.0, default=None)) and (share := lost.lost or 0.0) > LOST:
         told = f"{share:.0%} of the gradients are zero where the reference is not."
         yield fault("lost gradients", told, f"{share:.0%}", lost.location, expected=f"<= {LOST:.0%}")
 
@@ -255,7 +254,8 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
     windows = list(_windows(run.events))
     counts = {len(one) for one in windows if len(one) > 1 and abs(sum(event.share for event in one) - 1) < EVEN}
     for one in windows:
-        if len(one) < (asked := round(1 / one[0].share)) in counts and len({event.share for event in one}) == 1:
+        asked = round(1 / one[0].share)
+        if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
             told = f"A step on {len(one)} backward passes divides their sum by {asked}."
             yield fault("partial window", told, f"{len(one) / asked:.2g} times the mean", one[-1].location)
             return

@@ -75,8 +75,7 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
     before, after, backoff = seen.scale_before, seen.scale_after, seen.backoff
     if before is None or after is None or backoff is None or backoff >= 1 or before == 1.0:
         return
-    expected = max(before * backoff, seen.least or 0.0)
-    if abs(after - expected) > NEAR * expected:
+    if abs(after - (expected := max(before * backoff, seen.least or 0.0))) > NEAR * expected:
         told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
         own = {"expected": f"{expected:g}", "level": Level.MUST if after >= before else Level.ADVISORY}
         if after < expected:

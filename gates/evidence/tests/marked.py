@@ -8,6 +8,7 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from gates.code.meanings import Function, is_hollow
 from gates.code.sources import Sources
@@ -58,12 +59,11 @@ def written_in(module: SourceModule, functions: Sequence[str] = ("test",)) -> It
     return _Block(module, functions).tests(module.tree.body, whole, {})
 
 
-class _Block:
+class _Block(NamedTuple):
     """Reads the tests of one file, and their markers, through the names that the file gives these."""
 
-    def __init__(self, module: SourceModule, functions: Sequence[str]) -> None:
-        self._module = module
-        self._functions = functions
+    module: SourceModule
+    functions: Sequence[str]
 
     def tests(self, body: list[ast.stmt], outer: WrittenTest, named: Mapping[str, ast.expr]) -> Iterator[WrittenTest]:
         """Yield the tests of a block, of which the file or class is told as if it were a test."""
@@ -81,7 +81,7 @@ class _Block:
             sure = sure and all(head.startswith(MARKS) for head in heads)
             one = WrittenTest(
                 id=f"{outer.id}::{node.name}",
-                location=Location(path=self._module.path, line=first_line(node), last_line=node.end_lineno),
+                location=Location(path=self.module.path, line=first_line(node), last_line=node.end_lineno),
                 head=node.lineno,
                 markers=(*outer.markers, *marks, *(m for part in node.decorator_list for m in self._of(part, named))),
                 promise=is_hollow(node),
@@ -91,7 +91,7 @@ class _Block:
             if isinstance(node, ast.ClassDef):
                 alone = sure and not node.bases and not node.keywords
                 yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
-            elif any(_fits(node.name, pattern) for pattern in self._functions) and "fixture" not in " ".join(heads):
+            elif any(_fits(node.name, pattern) for pattern in self.functions) and "fixture" not in " ".join(heads):
                 yield one.model_copy(update={"hidden": sure and again})
 
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
@@ -102,7 +102,7 @@ class _Block:
             if isinstance(inner, ast.Call):
                 func = named.get(inner.func.id, inner.func) if isinstance(inner.func, ast.Name) else inner.func
                 given = [*inner.args, *(word.value for word in inner.keywords if word.arg in {ID, None})]
-                if self._module.dotted(func) == MARKER:
+                if self.module.dotted(func) == MARKER:
                     plain = [(arg.value if isinstance(arg, ast.Constant) else None, arg.lineno) for arg in given]
                     for name, line in plain or [("", inner.lineno)]:
                         yield Marker(names=name if isinstance(name, str) else None, line=line)
@@ -110,7 +110,7 @@ class _Block:
                 continue
             elif isinstance(inner, ast.Name) and inner.id in named and hops:
                 yield from self._of(named[inner.id], named, hops - 1)
-            elif isinstance(inner, ast.Attribute) and self._module.dotted(inner) == MARKER:
+            elif isinstance(inner, ast.Attribute) and self.module.dotted(inner) == MARKER:
                 yield Marker(names="", line=inner.lineno)
 
 
@@ -152,8 +152,7 @@ class Written:
         for event in self._told:
             lines[real(self._context.root / event["path"])].add(event["line"])
         for path in self._paths:
-            shown = self._context.shown(path)
-            if is_test_file(path) and shown not in self._heard:
+            if (shown := self._context.shown(path)) not in self._heard and is_test_file(path):
                 yield LeftOut(id=shown, location=Location(path=shown), how=Out.UNCOLLECTED)
             if path.suffix == ".py" and shown not in self._failed and any(event["name"] for event in self._told):
                 with suppress(Unparsed, RecursionError):
@@ -165,16 +164,14 @@ class Written:
     def _said(self, test: WrittenTest, path: Path, shown: str) -> Iterator[LeftOut]:
         criteria = tuple(dict.fromkeys(m.names for m in test.markers if m.names in self._criteria))
         stray = next((name for name in test.chain[:-1] if not any(_fits(name, p) for p in self._classes)), "")
-        read = shown in self._heard and shown not in self._skipped
-        if not read:
+        if not (read := shown in self._heard and shown not in self._skipped):
             why = f"skipped as a whole: {self._skipped[shown]}" if shown in self._skipped else "never collected"
         elif stray:
             why = f"pytest takes no class called {stray!r} for tests"
         else:
             why = "the same name is defined again below it" if test.hidden else "pytest took it for none"
         named = any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
-        counts = read and named and (not stray or "test" in stray.lower())
-        if counts or (criteria and not test.promise):
+        if (counts := read and named and (not stray or "test" in stray.lower())) or (criteria and not test.promise):
             where, sure = Location(path=shown, line=test.head), counts and test.sure and not stray
             facts = {"why": why, "criteria": criteria, "doubted": sure}
             yield LeftOut(id=test.id, location=where, how=Out.UNPLANNED, **facts)

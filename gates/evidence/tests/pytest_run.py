@@ -76,8 +76,7 @@ class PytestRun(Evidence):
     @property
     def complete(self) -> bool:
         """Return whether the run came to its own end and all witnesses tell the same of it."""
-        sound = not self.disagreements and not self.canaries
-        return self.process.exit_code in {0, 1} and sound and bool(self.tests)
+        return self.process.exit_code in {0, 1} and not (self.disagreements or self.canaries) and bool(self.tests)
 
     @property
     def unstable(self) -> tuple[tuple[TestRecord, str], ...]:
@@ -88,8 +87,7 @@ class PytestRun(Evidence):
             if test.reruns and test.outcome is TestOutcome.PASSED:
                 ends = {"failed": "at first", "passed": "when it was run again by a plugin"}
             for number, repeat in enumerate(self.repeats, 2):
-                end = repeat.outcomes.get(test.id)
-                if end is not None and end is not TestOutcome.NOT_RUN:
+                if (end := repeat.outcomes.get(test.id, TestOutcome.NOT_RUN)) is not TestOutcome.NOT_RUN:
                     ends.setdefault(end.value, f"in run {number} (seed {repeat.seed})")
             if len(ends) > 1 and test.outcome is not TestOutcome.NOT_RUN:
                 found.append((test, " and ".join(f"{end} {when}" for end, when in ends.items())))
@@ -104,12 +102,10 @@ class PytestRun(Evidence):
         first = cls._but_taken(task, context, folder, seen.earlier)
         first = first or cls._undisturbed(cls.once(task, context, folder), task, context, folder)
         repeats = []
-        for number in range(2, context.repeat + 1):
-            seed = str(number)
-            run = cls.once(task, context, folder / f"run-{number}", seed=seed)
+        for seed in map(str, range(2, context.repeat + 1)):
+            run = cls.once(task, context, folder / f"run-{seed}", seed=seed)
             said, ends = (*run.canaries, *run.disagreements), {test.id: test.outcome for test in run.tests}
-            told = {"process": run.process, "outcomes": ends, "disagreements": said, "running": run.running}
-            repeats.append(Repeat.model_validate({"seed": seed, **told}))
+            repeats += [Repeat(seed=seed, process=run.process, outcomes=ends, disagreements=said, running=run.running)]
         return first.model_copy(update={"repeats": tuple(repeats), **imported(folder / FOLDER, task, context)})
 
     @classmethod
@@ -118,8 +114,7 @@ class PytestRun(Evidence):
         before = earlier.seen.get(cls) if earlier and context.repeat == 1 else None
         if earlier is None or before is None or before.untracked or before.online:
             return None
-        took = taking(earlier, before.tests, before.taken, earlier.raw / "pytest" / FOLDER, context)
-        if took is None:
+        if (took := taking(earlier, before.tests, before.taken, earlier.raw / "pytest" / FOLDER, context)) is None:
             return None
         run = cls.once(task, context, folder, took=took)
         if run.complete and not run.process.exit_code and not run.unstable:
@@ -248,8 +243,7 @@ def _worker_errors(told: records.Told) -> Iterator[str]:
     """Yield what ended each worker of pytest-xdist, with its place: the first exception of its traceback."""
     for event in told["worker_down"]:
         lines = str(event.get("error", "")).splitlines()
-        raised = next((at for at, line in enumerate(lines) if RAISED.match(line)), None)
-        if raised is not None:
+        if (raised := next((at for at, line in enumerate(lines) if RAISED.match(line)), None)) is not None:
             frames = [found for line in lines[:raised] if (found := FRAME.match(line))]
             where = f" ({Path(frames[-1][1]).name}:{frames[-1][2]})" if frames else ""
             yield printable(f"{lines[raised]}{where}")[:300]
@@ -258,8 +252,7 @@ def _worker_errors(told: records.Told) -> Iterator[str]:
 def _stack(path: Path) -> str:
     """Return the stacks that the last process to die wrote down, innermost frame first; cut where they are long."""
     text = path.read_bytes() if path.is_file() else b""
-    last = text[max(text.rfind(b"Fatal Python error"), 0) :]
-    return printable(last[:STACK].decode("utf-8", "backslashreplace"))
+    return printable(text[max(text.rfind(b"Fatal Python error"), 0) :][:STACK].decode("utf-8", "backslashreplace"))
 
 
 def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]:

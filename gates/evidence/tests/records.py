@@ -54,8 +54,7 @@ def outcome_of(reports: list[Event]) -> TestOutcome:
     if any(r["outcome"] == "skipped" for r in main):
         return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
     calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
-    passed = TestOutcome.XPASSED if calls and calls[-1]["xfail"] else TestOutcome.PASSED
-    return passed if calls else TestOutcome.NOT_RUN
+    return TestOutcome.NOT_RUN if not calls else TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
 
 
 def left_out(told: Told, context: Context) -> Iterator[LeftOut]:
@@ -145,8 +144,7 @@ def disagreements(ended: ProcessRun, told: Told, tests: Tests, folder: Path, ask
 
 def _ended(ended: ProcessRun, told: Told) -> Iterator[str]:
     """Name what contradicts the end of the process, of its workers and forks."""
-    ends = [event for event in told["end"] if not event["worker"]]
-    if not ends:
+    if not (ends := [event for event in told["end"] if not event["worker"]]):
         yield f"the process ended with exit code {ended.exit_code}, but pytest never came to the end of its session"
     elif ends[-1]["exit_code"] != ended.exit_code:
         yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
@@ -156,8 +154,7 @@ def _ended(ended: ProcessRun, told: Told) -> Iterator[str]:
     for event in told["start"]:
         if event["worker"] and event["pid"] not in pids:
             yield f"worker {event['worker']} vanished: it never came to the end of its session"
-    unheard = {event["worker"] for event in told["worker_down"]} - {event["worker"] for event in told["start"]}
-    if unheard:
+    if unheard := {event["worker"] for event in told["worker_down"]} - {event["worker"] for event in told["start"]}:
         yield f"worker {', '.join(sorted(unheard))} was never heard of"
     if told["strayed"]:
         yield f"a fork of the process went on with the session after {told['strayed'][0]['id'] or 'a test'}"
@@ -180,8 +177,7 @@ def _rewritten(told: Told) -> Iterator[str]:
     for event in told["raw"]:
         raised[event["id"], event["when"]].append(event["error"])
         expected[event["id"], event["when"]] += event["expected"]
-    inner = {(event["id"], "call"): event["error"] for event in told["ran"] if event.get("error")}
-    inner = {key: error for key, error in inner.items() if key not in raised}
+    inner = {k: e["error"] for e in told["ran"] if e.get("error") and (k := (e["id"], "call")) not in raised}
     for event in told["report"]:
         if event["outcome"] in {"failed", "rerun"} or event["xfail"]:
             admitted[event["id"], event["when"]] += 1
