@@ -170,8 +170,7 @@ def _check_all(rules: Sequence[Rule], facts: Facts, read: Files, found: Checked,
     for files, judged in batches(facts, links):
         project = read.program(files, sorted(judged & here))
         for shown in sorted(judged):
-            module = project.module(shown)
-            if module is not None and shown in there:
+            if (module := project.module(shown)) is not None and shown in there:
                 choice.read(module)
         _apply([(rule, here) for rule in local], judged, project, found, kept=kept)
     chosen = [(rule, choice.wanted(rule, kept=kept)) for rule in others]
@@ -184,8 +183,7 @@ def _apply(chosen: Chosen, judged: frozenset[str], project: Project, found: Chec
     """Apply rules to some files that are read together, and let go of what was read."""
     scanner = Scanner(project, kept=kept)
     for rule, speaks in chosen:
-        here = judged & speaks
-        if not here or (rule.own and rule.id in found.problems):
+        if not (here := judged & speaks) or (rule.own and rule.id in found.problems):
             continue
         try:
             with limited() if rule.own else nullcontext():

@@ -40,8 +40,7 @@ def own_rules(folder: Path, root: Path) -> dict[str, Rule]:
     from gates.scan.checking import failures  # what applies rules takes a while to import
 
     found = load_folder(folder, root)
-    wrong = [text for rule in found.values() for text in failures(rule)]
-    if wrong:
+    if wrong := [text for rule in found.values() for text in failures(rule)]:
         raise UsageError("\nerror: ".join(wrong))
     return found
 

@@ -49,8 +49,7 @@ class _Matcher:
         self.holes = saved
         if not isinstance(node, ast.Name | ast.Attribute) or self._hops >= MAX_HOPS:
             return False
-        behind = names.through(node)
-        if behind is None:
+        if (behind := names.through(node)) is None:
             return False
         self._hops += 1
         try:

@@ -75,8 +75,7 @@ def _lacking(project: Project, module: Module) -> Iterator[tuple[ast.Attribute, 
     for node in module.nodes(ast.Attribute):
         if type(node.value) not in TYPED or node.attr in module.stores or not isinstance(node.ctx, ast.Load):
             continue
-        imported = isinstance(node.value, ast.Name) and node.value.id in module.aliases
-        if imported or OF_PYTHON.fullmatch(node.attr):
+        if (isinstance(node.value, ast.Name) and node.value.id in module.aliases) or OF_PYTHON.fullmatch(node.attr):
             continue
         key = (project.scope_at(node, module), chain_of(node.value))
         if key[1] is None or key not in known:
@@ -199,17 +198,13 @@ def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
             return None  # what has its members may well have others
         if name == "typing.NamedTuple":
             found |= OF_TUPLES
-            continue
-        if name == MODULE and (parts := registered(info.node)) is not None:
+        elif name == MODULE and (parts := registered(info.node)) is not None:
             found |= {MODULE, *parts}
-            continue
-        if name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
-            continue
-        inherited = info.scope.project.classes.get(name)
-        more = _members(inherited, hops - 1) if inherited else None
-        if more is None:
-            return None
-        found |= more
+        elif name.rpartition(".")[2] not in {"Generic", "ABC", "object"}:
+            inherited = info.scope.project.classes.get(name)
+            if (more := _members(inherited, hops - 1) if inherited else None) is None:
+                return None
+            found |= more
     own = set(info.methods) | set(info.attributes) | kept(info.node, _named)
     return None if own & OPEN or _fills_itself(info) else found | own
 
@@ -252,8 +247,7 @@ def registered(node: ast.AST) -> set[str] | None:
     found: set[str] = set()
     for call in walk(node):
         if isinstance(call, ast.Call) and tail_of(call.func) in REGISTERS - {"setattr", "__setattr__"}:
-            given = _texts([k.value for k in call.keywords if k.arg == "name"] or call.args[:1])
-            if not given:
+            if not (given := _texts([k.value for k in call.keywords if k.arg == "name"] or call.args[:1])):
                 return None
             found |= given
         elif isinstance(call, ast.Call) and any(tail_of(arg) == "self" for arg in call.args):

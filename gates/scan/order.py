@@ -225,8 +225,7 @@ class Order(NamedTuple):
                 if left != NOTHING:
                     after[(left, outer)] = max(first, after.get((left, outer), -1))
             begun = after
-            ended = [first for (node, _), first in begun.items() if _may_end(node)]
-            if ended:
+            if ended := [first for (node, _), first in begun.items() if _may_end(node)]:
                 return max(ended), at + 1
         return None
 

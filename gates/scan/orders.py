@@ -26,8 +26,7 @@ def projections(order: Order, word: Word) -> Iterator[Word]:
     """Yield the path once for each choice of the objects that several of its events must share."""
     bound, shared = [dict(event.bound) for event in word if event.name in order.names], joined(order, word)
     objects = {hole: [*dict.fromkeys(b[hole] for b in bound if b.get(hole) is not None)] for hole in shared}
-    holes = [hole for hole, keys in objects.items() if len(keys) > 1]
-    if not holes:
+    if not (holes := [hole for hole, keys in objects.items() if len(keys) > 1]):
         yield word
         return
     for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):

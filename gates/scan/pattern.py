@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 MANY = "__many__"
 HOLE = "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
-LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 AROUND: dict[str, tuple[type[ast.AST], ...]] = {  # the kinds of surroundings that have a name
-    "loop": LOOPS,
+    "loop": (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
     "function": (ast.FunctionDef, ast.AsyncFunctionDef),
     "class": (ast.ClassDef,),
     "async": (ast.AsyncFunctionDef,),
@@ -133,8 +132,7 @@ class Pattern:
         """Return what a file itself must write for code in it to fit, in the form of `Module.uses`."""
         nodes = [node for node in ast.walk(self.body) if isinstance(node, ast.Attribute)]
         stored = {f"{n.attr}=" for n in nodes if isinstance(n.ctx, ast.Store) and not n.attr.startswith(HOLE)}
-        called = {f"{self.tail}()"} if self.tail else set()
-        return self.words - self.lendable | stored | called
+        return self.words - self.lendable | stored | ({f"{self.tail}()"} if self.tail else set())
 
 
 def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:

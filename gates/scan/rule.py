@@ -308,10 +308,8 @@ def compiled(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary
 
 
 def _order_rules(form: RuleForm, kind: str, names: Sequence[str], holes: set[str]) -> Iterable[OrderRule]:
-    items: Sequence[OrderForm] = getattr(form, kind)
-    for i, item in enumerate(items):
-        of = item.of.removeprefix("$")
-        if of and of not in holes:
+    for i, item in enumerate(form.never if kind == "never" else form.always):
+        if (of := item.of.removeprefix("$")) and of not in holes:
             raise RuleError((kind, i), f"no event binds {item.of!r}{did_you_mean(of, holes)}")
         try:
             order = Order.parse(item.order, names, of)

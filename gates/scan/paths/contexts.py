@@ -107,8 +107,7 @@ class Contexts:
                 after = inner([side.happens(*begun) if is_on else side])
                 found += [left.happens(*ends) if is_on else left for left in after]
             return found
-        closure = self._manager(made, place, path)
-        if closure is not None and closure.node not in self.stack:
+        if (closure := self._manager(made, place, path)) is not None and closure.node not in self.stack:
             return self._spliced(closure, made, place, path, inner, bind)
         owner = value.owner or place.owner_of(made)
         around = [self.project.method(owner, name) for name in ("__enter__", "__exit__")] if owner else []
@@ -157,8 +156,7 @@ class Contexts:
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is, with what it is bound to."""
         place = self.place(path, scope)
-        found = place.find(node)
-        if found is not None and found.closure is not None:
+        if (found := place.find(node)) is not None and found.closure is not None:
             return found.closure
         if found is not None and found.node is not None and found.node is not node and found.place is not None:
             return self.behind(found.node, found.place)
@@ -173,10 +171,8 @@ class Contexts:
             return self.give_up() if inner is not None and inner.node in self.hot else None  # called with what?
         if isinstance(node, ast.Attribute) and (method := self._method(node, place)):
             return method
-        owner = None
-        if isinstance(node, ast.Call):
-            owner = self.project.classes.get(place.dotted(node.func) or "")
-        elif isinstance(node, ast.Name | ast.Attribute):
+        owner = self.project.classes.get(place.dotted(node.func) or "") if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Name | ast.Attribute):
             named = place.dotted(node)
             if named in self.project.functions:
                 function, module = self.project.functions[named]
@@ -237,8 +233,7 @@ def is_manager(function: Function | ast.Lambda) -> bool:
 
 def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
     """Yield the attributes of a new object that are objects, and no constants, which its constructor was passed."""
-    found = place.project.method(owner, "__init__")
-    if found is None:
+    if (found := place.project.method(owner, "__init__")) is None:
         return
     function, _, base = found
     arguments, named = passed_on(call, place)

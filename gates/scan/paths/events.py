@@ -25,11 +25,9 @@ def _driven(hole: Hole) -> str | None:
     for _ in range(MAX_HOPS):
         if not isinstance(place, Place) or not isinstance(node, ast.Name | ast.Attribute):
             break
-        beside = LISTED.fullmatch(place.key(node))
-        if beside is not None:
+        if (beside := LISTED.fullmatch(place.key(node))) is not None:
             return f"{beside[1]}.optimizers(){beside[2]}"
-        behind = place.through(node)
-        if behind is None:
+        if (behind := place.through(node)) is None:
             return None
         node, place = behind
     if not isinstance(node, ast.Call) or not isinstance(place, Place):
@@ -57,8 +55,7 @@ class Happening:
     def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
         for kind, pattern in self._called(tail_of(node.func)):
-            found = self._fit(pattern, node, place)
-            if found is not None and _is_so(kind, state):
+            if (found := self._fit(pattern, node, place)) is not None and _is_so(kind, state):
                 sure = any(_meets(self.needs[n], h) for n, h in found.items() if n in self.needs)
                 return event(kind.name, node, found, place), sure or not found
         return None

@@ -47,8 +47,7 @@ class Place:
 
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression without running it."""
-        found = self.find(node)
-        if found is not None:
+        if (found := self.find(node)) is not None:
             return found
         if isinstance(node, ast.Constant):
             return Value(repr(node.value), node, self, node.value)
@@ -72,8 +71,7 @@ class Place:
         if isinstance(node, NAMED) and (found := self.find(node)) is not None:
             return found.key
         if isinstance(node, ast.Name):
-            named = self.scope.lookup(node.id)
-            if named and named[0][1].function is None:
+            if (named := self.scope.lookup(node.id)) and named[0][1].function is None:
                 return self.scope.dotted(node) or f"{self.scope.module.name}.{node.id}"
             return node.id
         if isinstance(node, ast.Attribute):
@@ -109,14 +107,12 @@ class Place:
 
     def through(self, node: ast.expr) -> "tuple[ast.expr, Place] | None":
         """Return the expression that a variable was made by, and its place."""
-        found = self.find(node)
-        if found is not None:
+        if (found := self.find(node)) is not None:
             same = found.node is node or found.node is None or found.place is None
             return None if same else (found.node, found.place)  # type: ignore[return-value]  # neither is None here
         if isinstance(node, ast.Name) and node.id in self.scope.bindings and self.scope.function is not None:
             return None  # a variable of this function that this path did not set
-        behind = self.scope.through(node)
-        if behind is None:
+        if (behind := self.scope.through(node)) is None:
             return None
         own = behind[1].self_name if isinstance(node, ast.Attribute) and behind[1].owner is not None else None
         names = {own: self.value(node.value)} if own is not None and isinstance(node, ast.Attribute) else {}
@@ -128,16 +124,14 @@ class Place:
         for _ in range(MAX_HOPS):
             if isinstance(node, ast.Call):
                 return node, place
-            behind = place.through(node)
-            if behind is None:
+            if (behind := place.through(node)) is None:
                 break
             node, place = behind
         return None, place
 
     def type_of(self, node: ast.expr) -> str | None:
         """Return the full name of an object's class."""
-        found = self.find(node)
-        if found is not None and found.node is not node:
+        if (found := self.find(node)) is not None and found.node is not node:
             return found.type
         if isinstance(node, ast.Attribute) and (owner := self.owner_of(node.value)) is not None:
             return self.project.types.attribute(owner, node.attr)
@@ -145,8 +139,7 @@ class Place:
 
     def owner_of(self, node: ast.expr) -> ClassInfo | None:
         """Return the project's class that an object is of."""
-        found = self.find(node)
-        if found is not None and found.owner is not None:
+        if (found := self.find(node)) is not None and found.owner is not None:
             return found.owner
         return self.project.classes.get(self.type_of(node) or "")
 
@@ -163,9 +156,7 @@ def apart(value: Value, node: ast.expr) -> Value:
 
 def _bounded(key: str) -> str:
     """Return a key, or one as telling of its begin and its digest: `x = x + f(x)` doubles a key with each line."""
-    if len(key) <= MAX_KEY:
-        return key
-    return f"{key[:KEPT_KEY]}...{hashlib.sha256(key.encode()).hexdigest()}"
+    return key if len(key) <= MAX_KEY else f"{key[:KEPT_KEY]}...{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def _behind_partial(node: ast.expr, place: Place) -> ast.expr:

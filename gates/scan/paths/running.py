@@ -171,8 +171,7 @@ class Running(Contexts):
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
         paths = [path]
         for argument in [*node.args, *(k.value for k in node.keywords)]:
-            closure = self.closure(argument, path, scope)
-            if closure is not None:
+            if (closure := self.closure(argument, path, scope)) is not None:
                 paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
         return paths
 
@@ -199,8 +198,7 @@ class Running(Contexts):
         names |= parameters_of(node, (*closure.bound, *values), named, self.place(path, scope))
         inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
-            found = self.run(node.body, [inside], scope)
-            return [(after.but(names=path.names), value) for after, value in found]
+            return [(after.but(names=path.names), value) for after, value in self.run(node.body, [inside], scope)]
         self.stack.append(node)
         try:
             ended = self.decorated(node, inside, scope)
@@ -218,12 +216,9 @@ class Running(Contexts):
     def _within(self, decorators: list[ast.expr], node: Function | ast.Module, scope: Scope, paths: Paths) -> Paths:
         if not decorators:
             return self.block(node.body, paths, scope)
-        found: Paths = []
         outer, inner = scope.outer or scope, partial(self._within, decorators[1:], node, scope)
-        for path in paths:
-            value = self.place(path, outer).value(decorators[0])
-            found += self.context(value, decorators[0], path, outer, inner)
-        return found
+        run = [(path, self.place(path, outer).value(decorators[0])) for path in paths]
+        return [each for path, value in run for each in self.context(value, decorators[0], path, outer, inner)]
 
 
 def _calls(node: ast.Call) -> list[ast.Call]:

@@ -51,10 +51,9 @@ class Word:
 
     def then(self, event: Event) -> "Word":
         """Return the chain with an event more."""
-        found = self._next.get(event)
-        if found is None:
-            found = self._next[event] = Word(self, event)
-        return found
+        if event not in self._next:
+            self._next[event] = Word(self, event)
+        return self._next[event]
 
     def shortened(self, before: "frozenset[Word]") -> "Word":
         """Return the chain that it goes on from, where it has only marks more; itself where it has events."""
@@ -187,8 +186,7 @@ class State:
 
     def takes_up(self, key: str) -> "State":
         """Return a path as it left its block, after the rest of the generator."""
-        ended = self.heap.get(key)
-        if ended is None:
+        if (ended := self.heap.get(key)) is None:
             return self
         heap = {name: value for name, value in self.heap.items() if name != key}
         return self.but(heap=heap, ended=ended.key, returned=ended.rest)

@@ -55,8 +55,7 @@ class Tracer:
         hot, paths = self._hot, {module.path for module in judged}
         own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
         outer = [n for n, m in own if type(n) is not ast.Lambda and {*map(type, m.ancestors(n))}.isdisjoint(FUNCTIONS)]
-        first = [n for n in outer if n not in hot.run and (n in self._made or speaks(hot.possible(n)))]
-        yield from self._walk(first)
+        yield from self._walk([n for n in outer if n not in hot.run and (n in self._made or speaks(hot.possible(n)))])
         yield from self._walk(self._left(outer, speaks))
         yield from (trace._replace(handed=True) for trace in self._walk(self._given_away(own, speaks)))
 
@@ -90,8 +89,7 @@ def _trace(walker: Walker, node: ast.AST, hot: Hot) -> Iterator[Trace]:
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
     module = hot.functions[node]
     scope = walker.project.scope_of(node, module)
-    words = _words(walker, node, scope)
-    if words or walker.cut:
+    if (words := _words(walker, node, scope)) or walker.cut:
         line, owner = getattr(node, "lineno", 1), scope.owner
         last = getattr(node, "end_lineno", None) or line
         name = walker.project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
@@ -109,8 +107,7 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
     start, end = (Event(name, (), scope.module.path, line, line) for name in ("start", "end"))
     root = Word().then(start)
     try:
-        begun = State(words=frozenset({root}), names=_handed(walker, node, scope))
-        for path in walker.decorated(node, begun, scope):
+        for path in walker.decorated(node, State(words=frozenset({root}), names=_handed(walker, node, scope)), scope):
             kept = raised if path.ended == "raise" else words
             kept |= {(*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1}
     except TooMany:

@@ -62,8 +62,7 @@ class Walker(Running):
         ended: Paths = []
         for statement in body:
             ended += [path for path in paths if path.ended]
-            paths = [path for path in paths if not path.ended]
-            if not paths:
+            if not (paths := [path for path in paths if not path.ended]):
                 break
             paths = self.joined(self._statement(statement, paths, scope))
             if (passed := _passed_by(statement)) is not None:
@@ -175,8 +174,7 @@ class Walker(Running):
         return owner is not None and self.project.method(owner, tail_of(call.func)) is not None
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
-        truth = constant_truth(node.test)
-        if truth is not None:
+        if (truth := constant_truth(node.test)) is not None:
             return self.block(node.body if truth else node.orelse, paths, scope)
         branches = [*node.body, *node.orelse]
         if node not in self.hot and not flows(branches) and not self.hot.matter(branches, scope):

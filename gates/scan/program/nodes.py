@@ -75,12 +75,11 @@ def _all_inner(node: ast.AST) -> tuple[ast.AST, ...]:
 
 def kept(node: N, make: Callable[[N], T]) -> T:
     """Return what a function makes of a node, or of a class, alone; it is made once."""
-    own = node.__dict__
+    own: dict[str, T] = node.__dict__
     key = f"{_KEPT}{make.__module__}.{make.__qualname__}"
     if key not in own:
         own[key] = make(node)
-    found: T = own[key]
-    return found
+    return own[key]
 
 
 def text_of(node: ast.AST) -> str:
@@ -130,8 +129,7 @@ def live_nodes_of(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[a
 
 def _unused(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[ast.AST]:
     """Return the inner functions and lambdas of a function that nothing in it ever names."""
-    inner = [n for n in function.body if isinstance(n, FUNCTIONS) and not n.decorator_list]
-    if not inner:
+    if not (inner := [n for n in function.body if isinstance(n, FUNCTIONS) and not n.decorator_list]):
         return set()
     named = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return {n for n in inner if n.name not in named}

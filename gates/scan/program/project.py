@@ -144,8 +144,7 @@ class Project:
 
     def find_module(self, name: str, near: Module) -> Module | None:
         """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
-        path = self._path(name, near)
-        return self.module(path) if path is not None else None
+        return self.module(path) if (path := self._path(name, near)) is not None else None
 
     def _path(self, name: str, near: Module) -> str | None:
         if name in self.by_name:
@@ -178,11 +177,9 @@ class Project:
     def _followed(self, dotted: str, near: Module, hops: int) -> str:
         parts = dotted.split(".")
         for at in range(len(parts), 0, -1):
-            module = self.find_module(".".join(parts[:at]), near)
-            if module is None:
+            if (module := self.find_module(".".join(parts[:at]), near)) is None:
                 continue
-            rest = parts[at:]
-            if not rest:
+            if not (rest := parts[at:]):
                 return module.name
             named = self._bound(rest[0], module, hops) or self.starred(rest[0], module) or f"{module.name}.{rest[0]}"
             return canonical(".".join([named, *rest[1:]]))

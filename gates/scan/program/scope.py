@@ -72,8 +72,7 @@ class Scope:
 
     def _resolved(self, node: ast.expr, hops: int) -> str | None:
         if isinstance(node, ast.Attribute):
-            base = self._dotted(node.value, hops)
-            if base is not None:
+            if (base := self._dotted(node.value, hops)) is not None:
                 return self.project.canonical(f"{base}.{node.attr}", self.module)
             return self._aliased(self.attribute(node), hops)
         if isinstance(node, ast.Name):

@@ -77,8 +77,7 @@ class Types:
     def _extends(self, name: str, wanted: str) -> bool | None:
         if is_kind(name, wanted):
             return True
-        info = self._project.classes.get(name)
-        if info is None:
+        if (info := self._project.classes.get(name)) is None:
             return False if name.partition(".")[0] in READ else None
         if info.twice:
             return None
@@ -97,9 +96,7 @@ class Types:
         if isinstance(node, ast.IfExp | ast.BoolOp):
             sides = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
             return one({self.of(side, scope) for side in sides if not is_none(side)})
-        if isinstance(node, ast.NamedExpr | ast.Await):
-            return self.of(node.value, scope)
-        return LITERALS.get(type(node))
+        return self.of(node.value, scope) if isinstance(node, ast.NamedExpr | ast.Await) else LITERALS.get(type(node))
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
@@ -112,16 +109,13 @@ class Types:
             return self._annotated(node, scope) if isinstance(node, ast.expr) else None
         if binding.kind in {"enter", "value"} and isinstance(node, ast.expr):
             return self.of(node, scope)
-        if binding.kind == "item" and isinstance(node, ast.Call):
-            return self.item(node, binding.at, scope)
-        return None
+        return self.item(node, binding.at, scope) if binding.kind == "item" and isinstance(node, ast.Call) else None
 
     def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
         """Return what is at a place of a tuple that a call returns."""
         if tail_of(call.func) in PREPARES and index < len(call.args):
             return UNKNOWN if self._project.method_names[tail_of(call.func)] else self.of(call.args[index], scope)
-        target = self.function(call, scope)
-        if target is None:
+        if (target := self.function(call, scope)) is None:
             return None
         inner = self._project.scope_of(target, scope.module)
         values = _returned(target)
@@ -137,8 +131,7 @@ class Types:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return one({self._annotated(n, scope) for n in (node.left, node.right) if not is_none(n)})
         if isinstance(node, ast.Subscript):
-            named = scope.dotted(node.value)
-            if named in UNIONS:
+            if (named := scope.dotted(node.value)) in UNIONS:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 return one({self._annotated(n, scope) for n in inner if not is_none(n)})
             return named if named is not None and named.partition(".")[0] in READ else None
@@ -158,8 +151,7 @@ class Types:
             return self.of(node.args[0], scope)
         if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
             return SCHEDULER
-        target = self.function(node, scope)
-        if target is None:
+        if (target := self.function(node, scope)) is None:
             return named if named and any(is_kind(named, k) for k in (SCHEDULER, OPTIMIZER, MODULE)) else None
         inner_scope = self._project.scope_of(target, scope.module)
         annotated = self._annotated(target.returns, inner_scope) if target.returns else None
@@ -173,8 +165,7 @@ class Types:
 
     def function(self, call: ast.Call, scope: Scope) -> Function | None:
         """Return the project's function that a call runs."""
-        named = scope.dotted(call.func)
-        if named in self._project.functions:
+        if (named := scope.dotted(call.func)) in self._project.functions:
             return self._project.functions[named][0]
         if isinstance(call.func, ast.Attribute):
             owner = scope.class_of(call.func.value)
