@@ -113,8 +113,7 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     name, there = metric_of(measure, run), samples_of(run).device.type
     if measure.on not in {"any", there}:
         raise NotEnough(f"it was seen on {there} only, the criterion asks for {measure.on}")
-    metric = samples_of(run).metrics.get(name)
-    if metric is None:
+    if (metric := samples_of(run).metrics.get(name)) is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(samples_of(run).metrics))}")
     if run.taken is None:
         for reason in fitness.doubts(measure, metric):  # typed in or made up, or a comparison that cannot differ
@@ -157,8 +156,7 @@ def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, .
 
 def few_starts(run: MeasurementRun) -> str:
     """Return why nothing is decided yet: fewer starts, though more were due, than it takes to see how they differ."""
-    taken = run.taken
-    if taken is None or not taken.restarts:
+    if (taken := run.taken) is None or not taken.restarts:
         return ""
     starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier if not one.unfit)
     often = "once" if starts == 1 else f"{starts} times"

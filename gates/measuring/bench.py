@@ -166,8 +166,7 @@ class Bench:
             arms[name] = {**launch.order, "asked": launch.asked, "orders": orders, "answers": answers}
             self._closed_with_it(ordered, heard)
         like = first if shared else Launch((sys.executable,), first.cwd)
-        told: Told = {"module": like.module, "arms": arms, "processor": processor}
-        start = self._started("arms", told, theirs, like)
+        start = self._started("arms", {"module": like.module, "arms": arms, "processor": processor}, theirs, like)
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
@@ -186,8 +185,7 @@ class Bench:
         with suppress(OSError):  # where nobody reads it, its end says so
             own = {"PYTHONPYCACHEPREFIX": str(self._folder / COMPILED), "PYTHONDONTWRITEBYTECODE": "", **launch.env}
             os.write(told, json.dumps({"key": name, **launch._replace(env=own).order}).encode() + b"\n")
-        ended = start.end_of(name, timeout_s)
-        if ended is None:
+        if (ended := start.end_of(name, timeout_s)) is None:
             raise ArmFailed(f"{name} did not end within {timeout_s:g} s")
         if ended.ended != 0:
             raise ArmEnded(f"{name} ended with {ended.words}")
@@ -201,9 +199,8 @@ class Bench:
         self._closed_with_it(heard)
         argv = command(like.argv[0], program, json.dumps({**asked, "ends": ends}))
         argv[1:1] = ["-I", "-S"] if program == "timing" else []  # it needs the standard library alone
-        log = self._folder / "workers"
         try:
-            started = running(argv, cwd=like.cwd, log=log, env=like.env, pass_fds=(*theirs, ends))
+            started = running(argv, cwd=like.cwd, log=self._folder / "workers", env=like.env, pass_fds=(*theirs, ends))
             self._running = self._stack.enter_context(started)
         finally:
             for number in (*theirs, ends):
@@ -239,8 +236,7 @@ class Worker:
         claimed = ran.wall_s + (ran.first_s or 0.0)
         if max(claimed, ran.device_s or 0.0) > observed + SLACK_S:
             raise ArmFailed(f"{self.name} says that {claimed:.4g} s passed, our clock says {observed:.4g} s")
-        passed_s = observed * ran.ran / (ran.ran + discard)
-        return ran.model_copy(update={"passed_s": passed_s, "peak_memory_bytes": None})
+        return ran.model_copy(update={"passed_s": observed * ran.ran / (ran.ran + discard), "peak_memory_bytes": None})
 
     def collect(self, *, timeout_s: float = START_S) -> Collected:
         """Have it collect garbage and tell its memory."""
@@ -262,10 +258,8 @@ class Worker:
             os.write(self._orders, json.dumps(order).encode() + b"\n")
 
     def _answer(self, form: type[M], timeout_s: float) -> M:
-        line = self._lines.next(time.monotonic() + timeout_s)
-        if line is None:
-            ended = self._start.end_of(self.name, ENDED_S if self._lines.over else 0.0)
-            if ended is not None:
+        if (line := self._lines.next(time.monotonic() + timeout_s)) is None:
+            if (ended := self._start.end_of(self.name, ENDED_S if self._lines.over else 0.0)) is not None:
                 raise ArmEnded(f"{self.name} ended with {ended.words} when asked")
             raise ArmFailed(f"{self.name} did not answer within {timeout_s:g} s")
         return _read(printable(line), form, self.name)
@@ -280,8 +274,7 @@ def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threa
         told = {"call": asked.call, "args": asked.args, "paths": [str(path) for path in paths], "threads": threads}
         return Launch(tuple(command(python, "arms:alone", json.dumps(told))), paths[0], env, told)
     words = asked.run or asked.time or ()
-    argv = (python, *words[1:]) if words[0] in {"python", "python3"} else words
-    return Launch(argv, paths[0], env)
+    return Launch((python, *words[1:]) if words[0] in {"python", "python3"} else words, paths[0], env)
 
 
 def _read(line: str, form: type[M], name: str) -> M:
@@ -293,7 +286,6 @@ def _read(line: str, form: type[M], name: str) -> M:
         return form.model_validate(told)
     except ValidationError as error:
         where, why = first_wrong(error)
-        given = error.errors()[0]["input"]
-        raise ArmFailed(f"{name} answered {where or 'a line'} = {given!r:.60}: {why}") from error
+        raise ArmFailed(f"{name} answered {where or 'a line'} = {error.errors()[0]['input']!r:.60}: {why}") from error
     except (ValueError, RecursionError) as error:
         raise ArmFailed(f"{name} answered {line!r:.60}, expected a line of JSON") from error

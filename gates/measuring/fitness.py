@@ -65,8 +65,7 @@ def contended(taken: Taken) -> Iterator[str]:
         for arm, values in taken.stretch.items():
             stretch, switches = statistics.median(values), taken.switches.get(arm) or (PREEMPTED,)
             pushed = statistics.fmean(switches) * taken.split >= PREEMPTED
-            crowded = pushed if taken.waiting is None else taken.waiting > SOME_WAITING
-            if stretch > STRETCHED and crowded:
+            if stretch > STRETCHED and (pushed if taken.waiting is None else taken.waiting > SOME_WAITING):
                 share = f" {taken.waiting:.0%} of the time" if taken.waiting is not None else ""
                 took = f"{arm} took {stretch:.3g} times its CPU time (at most {STRETCHED:g})"
                 yield f"{took} while something waited for a processor{share}"

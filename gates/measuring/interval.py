@@ -71,8 +71,7 @@ def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, a
 
 def values_of(measure: Measure, metric: Metric) -> list[float]:
     """Return what each sample or pair of them says by itself; raise `NotEnough` where they do not fit the measure."""
-    missing = [arm for arm in measure.arms if arm not in metric.arms]
-    if missing:
+    if missing := [arm for arm in measure.arms if arm not in metric.arms]:
         raise NotEnough(f"{measure.of} has no arm {missing[0]!r}; it has {', '.join(sorted(metric.arms))}")
     if len(measure.arms) > 1 and not metric.paired:
         raise NotEnough(f"the samples of {measure.of} are not paired; take the arms in turn")
@@ -131,8 +130,7 @@ def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None
     """Return about how many pairs of the task would settle it at this noise: intervals shrink with their root."""
     limit = measure.bound[1]
     numbers = (seen.value, limit, seen.low, seen.high)
-    is_ratio = measure.kind == "ratio" and min(numbers) > 0
-    value, limit, low, high = map(math.log, numbers) if is_ratio else numbers
+    value, limit, low, high = map(math.log, numbers) if measure.kind == "ratio" and min(numbers) > 0 else numbers
     reach = value - low if limit < value else high - value
     if value == limit or reach <= 0:
         return None
@@ -159,8 +157,7 @@ class Design(NamedTuple):
         twice the pairs. Where time was up before the first one, the end is the only look.
         """
         looks = looks_until(self.most)
-        times = len(looks) if n >= looks[0] else 1
-        return 1 - alpha_of(self.attempt, alpha) / times
+        return 1 - alpha_of(self.attempt, alpha) / (len(looks) if n >= looks[0] else 1)
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start, without a short last one; short ones are joined, as their medians jump."""
@@ -196,9 +193,7 @@ def within(t: float, freedom: int) -> float:
     for i in range(freedom // 2):
         total += term
         term *= cosine**2 * (2 * i + 1 + odd) / (2 * i + 2 + odd)
-    if not odd:
-        return math.sin(angle) * total
-    return 2 / math.pi * (angle + math.sin(angle) * total)
+    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
 
 
 def quantile(level: float, freedom: int) -> float:
@@ -220,8 +215,7 @@ KEPT_FOR_LATER = 0.2
 
 def looks_until(most: int) -> tuple[int, ...]:
     """Return after how many pairs to look: not before there are some."""
-    looks = tuple(look for share in LOOKS if (look := round(share * most)) >= MANY // 2)
-    return looks if most >= MANY else (most,)
+    return tuple(look for share in LOOKS if (look := round(share * most)) >= MANY // 2) if most >= MANY else (most,)
 
 
 def alpha_of(attempt: int, alpha: float) -> float:

@@ -71,8 +71,7 @@ def pressure() -> float | None:
 
 def gpu(ours: int) -> Gpu | None:
     """Return what the driver tells of the first GPU, on which `ours` processes work; `None` where nobody tells."""
-    facts = _asked("--query-gpu=clocks_throttle_reasons.active,clocks.sm,clocks.max.sm")
-    if not facts:
+    if not (facts := _asked("--query-gpu=clocks_throttle_reasons.active,clocks.sm,clocks.max.sm")):
         return None
     reasons, clock, most = (*(word.strip() for word in facts[0].split(",")), "", "", "")[:3]
     at_work = [line for line in _asked("--query-compute-apps=pid") if line.strip().isdecimal()]

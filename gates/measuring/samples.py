@@ -27,8 +27,7 @@ class Metric(Model):
     @model_validator(mode="after")
     def _plausible(self) -> Self:
         for arm, values in self.arms.items() if self.unit in POSITIVE_UNITS else ():
-            wrong = next((i for i, value in enumerate(values) if value <= 0), None)
-            if wrong is not None:
+            if (wrong := next((i for i, value in enumerate(values) if value <= 0), None)) is not None:
                 raise ValueError(f"arm {arm!r} sample {wrong} is {values[wrong]:g} {self.unit}, expected above 0")
         lengths = {arm: len(values) for arm, values in self.arms.items()}
         if self.paired and len(set(lengths.values())) > 1:
@@ -186,6 +185,5 @@ def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
         facts = {**told.get("metadata", {}), **benchmark.get("metadata", {})}
         if facts.get("unit", "second") != "second":
             continue
-        columns = [TIMES.validate_python(run["values"]) for run in benchmark["runs"] if run.get("values")]
-        if columns:
+        if columns := [TIMES.validate_python(run["values"]) for run in benchmark["runs"] if run.get("values")]:
             yield str(facts["name"]), statistics.median(map(statistics.median, columns))

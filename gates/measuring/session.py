@@ -69,8 +69,7 @@ def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
 
 def is_copy_due(pairs: int, arms: int, split: int) -> bool:
     """Return whether the baseline and its copy are due: less often where pairs are short or there is one arm."""
-    between = COPIES_APART * (2 if split > 1 or arms == 1 else 1)
-    return (pairs - FIRST_COPIES) % between == 0
+    return (pairs - FIRST_COPIES) % (COPIES_APART * (2 if split > 1 or arms == 1 else 1)) == 0
 
 
 @dataclass
@@ -174,25 +173,21 @@ class Session:
 
     def _end_block_where_due(self) -> None:
         """End the processes where a block is over, unless their next start takes most of the time that is left."""
-        running = self._running
-        if running is None or running.left > 0:
+        if (running := self._running) is None or running.left > 0:
             return
         few = running.number < min(LEAST_RESTARTS, self._asked.restarts)
-        left_s = self._left_s - running.round_s if few else self._left_s / 2
-        if self._starting_s / running.number > left_s:
+        if self._starting_s / running.number > (self._left_s - running.round_s if few else self._left_s / 2):
             running.left = self._most
         else:
             self._end_processes()
 
     def _restart_where_due(self) -> None:
         """Start the processes, the first time and after each block."""
-        running = self._running
-        if running and running.left > 0:
+        if (running := self._running) and running.left > 0:
             return
         begun = time.monotonic()
         number = running.number + 1 if running else 1
-        later = 1 if number <= self._asked.restarts else 2
-        self._running = self._started(number, self._block * later)
+        self._running = self._started(number, self._block * (1 if number <= self._asked.restarts else 2))
         self._starting_s += time.monotonic() - begun
         if number == 1:
             self._fit_to_budget(self._running)
@@ -253,8 +248,7 @@ class Session:
             raise ArmFailed(f"{LEAST} pairs take about {needed_s:.0f} s, the budget is {budget_s:g} s; raise budget_s")
 
     def _end_processes(self) -> None:
-        running = self._running
-        if running is None or not running.workers:
+        if (running := self._running) is None or not running.workers:
             return
         if self._device.type == "cuda" and self._gpu is None:
             self._gpu = machine.gpu(len(running.workers))

@@ -27,8 +27,7 @@ def give_history(repository: Path, copy: Path) -> None:
     _borrow(repository, copy, "refs", head.removeprefix("refs/heads/"))
     if not head:
         (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
-    index = run_git(repository, "ls-files", "--stage", "-z").stdout
-    run_git(copy, "update-index", "-z", "--index-info", given=index)
+    run_git(copy, "update-index", "-z", "--index-info", given=run_git(repository, "ls-files", "--stage", "-z").stdout)
 
 
 def _borrow(repository: Path, target: Path, refs: str, branch: str = "") -> None:

@@ -129,8 +129,7 @@ def _tree(root: Path, commit: str) -> dict[str, Blob]:
 
 def ask(root: Path, *words: str, why: str) -> bytes:
     """Return what git says, without its last line's end; raise `EvidenceUnavailable` where it says no."""
-    done = run_git(root, *words)
-    if done.returncode != 0:
+    if (done := run_git(root, *words)).returncode != 0:
         said = f"{why} ({_last_line(done.stderr)})"
         raise EvidenceUnavailable(OWNER if b"dubious ownership" in done.stderr else said)
     return done.stdout.strip(b"\n")

@@ -56,8 +56,7 @@ def judging(root: Path, settings: config.Settings, revision: str | None, *more: 
             settings = config.load(home)
         except UsageError as error:
             raise UsageError(f"at {revision}: {str(error).replace(f'{home}/', '')}") from error
-        named = (settings.tasks, settings.rules, TEMPLATES, *more)
-        folders = tuple(PurePosixPath(each).as_posix() for each in named)
+        folders = tuple(PurePosixPath(each).as_posix() for each in (settings.tasks, settings.rules, TEMPLATES, *more))
         if astray := [path for path in folders if path in tree and not tree[path].plain]:
             why = "is a link or a submodule there, which is not followed"
             raise UsageError(f"--policy-from {revision}: {astray[0]} {why}")
