@@ -114,9 +114,7 @@ def status(findings: Iterable[Finding]) -> Status:
         return Status.FAIL
     if any(f.outcome is Outcome.UNKNOWN and not f.waived for f in binding):
         return Status.PARTIAL if observed else Status.UNVERIFIED
-    if any(f.waived for f in binding):
-        return Status.WAIVED
-    return Status.PASS if observed else Status.UNVERIFIED
+    return Status.WAIVED if any(f.waived for f in binding) else Status.PASS if observed else Status.UNVERIFIED
 
 
 def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[Trace]:

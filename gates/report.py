@@ -162,8 +162,7 @@ class Report(Model, title="gates result"):
     def headline(self) -> str:
         """Return the verdict as people read it, with the number of criteria of which something is waived."""
         head = self.verdict.decision.value
-        if self.verdict.decision is Decision.INCONCLUSIVE:
-            head += f": merge blocked until {self.awaited}"
+        head += f": merge blocked until {self.awaited}" if self.verdict.decision is Decision.INCONCLUSIVE else ""
         head += f" ({len(self.waived)} waived)" if self.waived else ""
         head += f" ({self.taken})" if self.taken else ""
         return f"{head} (partial run: {self.partial})" if self.partial else head

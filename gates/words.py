@@ -71,8 +71,7 @@ def joined(names: Sequence[str]) -> str:
 
 def first_of(names: Sequence[object], most: int) -> str:
     """Return the first of some names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -100,7 +99,6 @@ def one_of(name: str, known: Mapping[str, T], told: str) -> T:
 
 UNITS = ("B", "KB", "MB", "GB", "TB")
 STEP = 1024
-LARGE = 1000
 
 
 def shown(value: float, unit: str) -> str:
@@ -110,5 +108,4 @@ def shown(value: float, unit: str) -> str:
     size, power = abs(value), 0
     while size >= STEP and power < len(UNITS) - 1:
         size, power = size / STEP, power + 1
-    digits = f"{size:.0f}" if size >= LARGE else f"{size:.3g}"
-    return f"{'-' if value < 0 else ''}{digits} {UNITS[power]}"
+    return f"{'-' if value < 0 else ''}{size:{'.0f' if size >= 1000 else '.3g'}} {UNITS[power]}"

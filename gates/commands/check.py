@@ -98,8 +98,7 @@ def perform(
         text = json.dumps({"findings": records, "unread": _unread(found), "others": others}, indent=1)
     else:
         text = "\n".join(map(visible, [*others, *_text(broken, found)]))
-    severe = [(rule, site) for rule, site in broken if rule.form.severity in GRAVE]
-    certain = any(rule.is_certain and not site.undecided for rule, site in severe)
+    certain = any(rule.form.severity in GRAVE and rule.is_certain and not site.undecided for rule, site in broken)
     return text + "\n", 1 if certain else 3 if _unread(found) else 0
 
 

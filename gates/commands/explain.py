@@ -66,8 +66,7 @@ def _of_task(task: Task, name: str | None, report: Report | None, folder: Path) 
     stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
     yield f"verdict of {report.started_at}, {report.revision.commit or 'no commit'}: {report.headline}{stale}"
     yield from (f"reports and evidence: {folder}", "")
-    every = report.every_finding
-    of_it = [f for f in every if (name in {f.criterion, f.rule} if name else f.blocks or f.leaves_open)]
+    of_it = [f for f in report.every_finding if (name in {f.criterion, f.rule} if name else f.blocks or f.leaves_open)]
     found = [*_findings(of_it)]
     for criterion in judged if asked or not (name or found) else []:
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"

@@ -75,8 +75,7 @@ def perform(project: Project, task_id: str, last: int) -> Iterator[str]:
 
 def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
     """Yield how each number went; only what one machine measured stands in one row."""
-    names = dict.fromkeys(name for run in runs for name in run.numbers)
-    if names:
+    if names := dict.fromkeys(name for run in runs for name in run.numbers):
         yield ""
         yield "  numbers on this machine, the oldest first; no verdict rests on them"
     for name in names:
@@ -89,8 +88,7 @@ NAMED = 5  # findings of one rule
 
 def newest(reports: Path) -> Path:
     """Return the folder of the newest result below a folder; raise `UsageError` where there is none."""
-    found = sorted(reports.glob(f"**/{store.RESULT}"), key=lambda path: path.stat().st_mtime)
-    if not found:
+    if not (found := sorted(reports.glob(f"**/{store.RESULT}"), key=lambda path: path.stat().st_mtime)):
         raise UsageError(f"{reports}: holds no {store.RESULT}; `gates run TASK` makes one")
     return found[-1].parent
 
@@ -112,8 +110,7 @@ def _result(path: Path) -> Report:
     folder, name = (path, store.RESULT) if path.is_dir() else (path.parent, path.name)
     if name not in {store.RESULT, store.PREVIOUS}:
         raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
-    report = store.last(folder, name)
-    if report is None and name == store.PREVIOUS:
+    if (report := store.last(folder, name)) is None and name == store.PREVIOUS:
         raise UsageError(f"{folder}: holds one run only; run the task again, then compare")
     if report is None:
         raise UsageError(f"{folder}: holds no {name}; `gates run TASK --out {folder}` makes one")

@@ -198,14 +198,13 @@ def _tests(root: Path, implementation: tuple[str, ...]) -> tuple[str, ...]:
     asked = options.get("testpaths", [])
     beside = [*sorted(root.iterdir()), *sorted((root / "src").glob("*.py"))]
     inside = (path.parent.relative_to(root) for path in files_of(implementation, root) if is_test_file(path))
-    found = (
+    return tuple(
         [path for path in (asked.split() if isinstance(asked, str) else asked) if (root / path).exists()]
         or [name for name in TESTS if (root / name).is_dir()]
         or [path.name for path in beside if _is_of_tests(path)]
         or [path.relative_to(root).as_posix() for path in beside if is_test_file(path) or path.stem in TESTS]
         or dict.fromkeys(path.as_posix() for path in inside)
     )
-    return tuple(found)
 
 
 def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:

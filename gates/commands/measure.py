@@ -40,8 +40,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     """Measure, and write a bundle of what was measured; return the summary and the exit code."""
     task = spec.of_project(request.task, request.project)
     asked = narrowed(task, request.only)
-    wanted = [(one, device) for one in asked.measurements for device in asked_of(asked, one, request.on)]
-    if not wanted:
+    if not (wanted := [(one, device) for one in asked.measurements for device in asked_of(asked, one, request.on)]):
         on = f" on {request.on}" if request.on else ""
         raise UsageError(f"{task.path}: no criterion that was asked for is measured{on} (no bundle holds a base)")
     out = request.out or request.project.root / request.project.settings.evidence / task.id

@@ -91,8 +91,7 @@ def perform(request: Request, *, say: Say) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        logged = not interrupted() and log_run(request.project.root, _logged(report, request))
-        if logged:
+        if logged := not interrupted() and log_run(request.project.root, _logged(report, request)):
             say(f"note: this run is not in the history: {logged}")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     if interrupted():
@@ -178,7 +177,6 @@ def _last(out: Path, task: Task) -> Report | None:
 
 def _logged(report: Report, request: Request) -> LoggedRun:
     """Return what the log keeps of a run; numbers that are there already are not there twice."""
-    numbers = {} if report.taken else intervals(report)
     return LoggedRun(
         **report.revision.model_dump(include={"commit", "dirty", "digest"}),
         task=report.task.id,
@@ -189,7 +187,7 @@ def _logged(report: Report, request: Request) -> LoggedRun:
         gates=tuple(gate.name for gate in report.gates if gate.ran),
         only=", ".join(request.only) or None,
         duration_s=report.duration_s,
-        numbers={name: value for name, (value, _, _) in numbers.items()},
+        numbers={name: value for name, (value, _, _) in ({} if report.taken else intervals(report)).items()},
     )
 
 
@@ -278,10 +276,9 @@ def _was_there(name: str, root: Path, base: str | None) -> bool:
     test = test.rpartition("::")[2].partition("[")[0]
     for history, commit in _earlier(root, base):
         tree = history.tree(commit)
-        if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
-            return True
         blob = tree.get(path)
-        if blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b"")):
+        there = blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b""))
+        if there or any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
             return True
     return False
 

@@ -87,8 +87,7 @@ def _judge(report: Report, task: Task, context: Context, evidence: EvidenceSet, 
     folded = pipeline.fold(task, gates, evidence, (*during, *changed, *pipeline.looked_for(task, context, evidence)))
     of_the_run = ("task", "revision", "environment", "started_at", "duration_s", "evidence")
     facts = {name: getattr(report, name) for name in of_the_run}
-    saved = f"evidence saved by the run of {report.started_at}"
-    taken = f"{saved}; {report.taken}" if report.taken else saved
+    taken = "; ".join(filter(None, (f"evidence saved by the run of {report.started_at}", report.taken)))
     return writable(folded.model_copy(update={**facts, "taken": taken}))
 
 
