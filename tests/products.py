@@ -20,7 +20,5 @@ def on_cuda() -> tuple[str, str]:
     """Return it for matrix products and for convolutions on CUDA."""
     if _NEWER:
         return _BACKENDS.cuda.matmul.fp32_precision, _BACKENDS.cudnn.conv.fp32_precision
-    products, convolutions = (
-        "tf32" if each.allow_tf32 else "ieee" for each in (_BACKENDS.cuda.matmul, _BACKENDS.cudnn)
-    )
+    products, convolutions = ("tf32" if one.allow_tf32 else "ieee" for one in (_BACKENDS.cuda.matmul, _BACKENDS.cudnn))
     return products, convolutions

@@ -131,12 +131,7 @@ def test_model_gradients_buffers_and_random_state_stay_as_they_are() -> None:
     [(False, 0.0, "loss_scale must be above 0, found 0.0"), (True, None, "no parameter got a gradient")],
 )
 def test_what_cannot_be_measured_is_refused(frozen: bool, scale: float | None, message: str) -> None:
-    model = nn.Linear(1, 1).requires_grad_(not frozen)
+    model, batch = nn.Linear(1, 1).requires_grad_(not frozen), (torch.ones(1, 1, requires_grad=True),)
+    fp32 = precision_for("fp32", "cpu")
     with pytest.raises(ValueError, match=message):
-        gradient_integrity(
-            model,
-            (torch.ones(1, 1, requires_grad=True),),
-            lambda m, b: m(b[0]).sum(),
-            precision_for("fp32", "cpu"),
-            loss_scale=scale,
-        )
+        gradient_integrity(model, batch, lambda m, b: m(b[0]).sum(), fp32, loss_scale=scale)

@@ -111,8 +111,7 @@ def test_an_unfused_optimizer_costs_reads_but_its_step_counters_none(scheduled: 
     loop = make_loop("fp16", fused=False, scheduled=scheduled)
     loop()
     (read,) = host_reads(loop).reads
-    parameters = len(list(loop.model.parameters()))
-    assert (read.call, read.count) == ("aten::_local_scalar_dense", 1 + scheduled * parameters)
+    assert (read.call, read.count) == ("aten::_local_scalar_dense", 1 + scheduled * len(list(loop.model.parameters())))
     assert "amp_core/" in read.where
 
 

@@ -21,9 +21,7 @@ def test_what_is_saved_is_loaded_every_dtype_to_the_bit(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "state.pt"
     save(path, STATE | TENSORS)
     state = load(path)
-    assert {name: value for name, value in state.items() if name not in TENSORS} == STATE | {
-        "format": checkpoint.FORMAT
-    }
+    assert {key: value for key, value in state.items() if key not in TENSORS} == STATE | {"format": checkpoint.FORMAT}
     for name, value in TENSORS.items():
         assert state[name].dtype is value.dtype
         assert torch.equal(state[name], value)

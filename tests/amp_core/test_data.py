@@ -99,8 +99,7 @@ def test_every_combination_of_options_makes_a_loader_that_loads() -> None:
 def test_worker_processes_yield_the_order_of_the_main_process(persistent: bool, prefetch: int) -> None:
     def epochs(workers: int) -> list[list[int]]:
         options: dict[str, Any] = {"persistent_workers": persistent, "prefetch_factor": prefetch}
-        made = loader(numbers(11), batch_size=3, device=CPU, workers=workers, seed=5, **options)
-        return take(Stream(made, CPU), 7)
+        return take(Stream(loader(numbers(11), batch_size=3, device=CPU, workers=workers, seed=5, **options), CPU), 7)
 
     assert epochs(2) == epochs(0)
 
@@ -168,8 +167,7 @@ def test_a_stream_resumes_at_any_batch(
     samples: int, batch_size: int, seed: int | None, drop_last: bool | None, position: int
 ) -> None:
     def begin() -> Stream:
-        made = loader(numbers(samples), batch_size=batch_size, device=CPU, seed=seed, drop_last=drop_last)
-        return Stream(made, CPU)
+        return Stream(loader(numbers(samples), batch_size=batch_size, device=CPU, seed=seed, drop_last=drop_last), CPU)
 
     whole, resumed = begin(), begin()
     take(whole, position)

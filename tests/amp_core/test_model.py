@@ -37,9 +37,8 @@ def test_no_position_sees_the_future() -> None:
 
 
 def test_an_untrained_model_has_the_loss_of_a_guess_in_float32() -> None:
-    tokens = torch.randint(11, (64, 9), generator=torch.Generator().manual_seed(1))
     with torch.amp.autocast("cpu", dtype=torch.bfloat16):
-        loss = next_token_loss(a_gpt(), (tokens,))
+        loss = next_token_loss(a_gpt(), (torch.randint(11, (64, 9), generator=torch.Generator().manual_seed(1)),))
     assert loss.dtype == torch.float32
     assert loss.item() == pytest.approx(math.log(11), rel=0.02)
 

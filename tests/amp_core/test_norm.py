@@ -22,8 +22,7 @@ def trained(module: nn.Module) -> nn.Module:
 
 
 def values(dtype: torch.dtype, *, around: float = 0.0) -> Tensor:
-    drawn = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(6)) + around
-    return drawn.to(dtype).requires_grad_()
+    return (torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(6)) + around).to(dtype).requires_grad_()
 
 
 def run(module: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:

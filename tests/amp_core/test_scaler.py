@@ -14,8 +14,7 @@ def a_run(scaler: LossScaler, good: list[bool]) -> None:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
     for fine in good:
-        loss = model(torch.ones(1, 2)).sum() * (1.0 if fine else float("inf"))
-        scaler.scale(loss).backward()
+        scaler.scale(model(torch.ones(1, 2)).sum() * (1.0 if fine else float("inf"))).backward()
         scaler.unscale_(optimizer)
         scaler.step(optimizer)
         scaler.update()

@@ -31,12 +31,10 @@ def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3
         loss: Tensor = module(batch[0]).float().square().mean() * batch[1] * 0.01
         return loss, {"error": loss, "gan/error": 2 * loss}
 
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    step = TrainStep(model, optimizer, precision_for("fp16", "cpu"), loss_fn)
+    step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), precision_for("fp16", "cpu"), loss_fn)
     with Tracker(3, sinks) as tracker:
         for index in range(steps):
-            factor = torch.tensor(float("inf") if index == bad else 1.0)
-            tracker.add(step((torch.ones(3, 4), factor)), samples=3)
+            tracker.add(step((torch.ones(3, 4), torch.tensor(float("inf") if index == bad else 1.0))), samples=3)
         tracker.log(**{"val/loss": math.inf, "val/accuracy": 0.5})
 
 
@@ -80,9 +78,8 @@ def test_a_resumed_run_goes_on_in_the_file_and_replaces_the_steps_it_takes_again
     run_from(0, [float(value) for value in range(6)], JsonlSink(whole))
     run_from(0, [0.0, 1.0, 2.0, 99.0, 99.0], JsonlSink(cut))
     run_from(3, [3.0, 4.0, 5.0], JsonlSink(cut))
-    assert [(row["step"], row["loss"]) for row in rows_of(cut)] == [
-        (row["step"], row["loss"]) for row in rows_of(whole)
-    ]
+    first, second = ([(row["step"], row["loss"]) for row in rows_of(log)] for log in (cut, whole))
+    assert first == second
 
 
 def test_a_new_run_begins_the_file_anew(tmp_path: Path) -> None:
@@ -268,6 +265,5 @@ def test_a_backoff_shows_in_the_step_after_the_overflow_and_every_number_has_a_n
     assert [dict(record.metrics) for record in memory.records] == [
         {"error": record.loss, "gan/error": 2 * record.loss} for record in memory.records
     ]
-    numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step", "metrics"}
-    assert numbers == set(METRICS)
+    assert {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step", "metrics"} == set(METRICS)
     assert len(set(METRICS.values())) == len(METRICS)

@@ -83,8 +83,7 @@ def test_right_is_said_of_each_ending_of_one_project(name: str, tmp_path: Path) 
     more = [each for ending in own.values() for each in ending.files.items() if each[0] != FILE]
     words = " ".join(str(text).partition("addopts = ")[2].strip() for path, text in more if path == INI)
     files |= {**dict(more), INI: f"[pytest]\naddopts = {words or PLAIN}\n"}
-    task_file = TASK.partition("  - id")[0] + criteria
-    root = quickly(written(tmp_path / "project", {**files, "tasks/T1.yaml": task_file}))
+    root = quickly(written(tmp_path / "project", {**files, "tasks/T1.yaml": TASK.partition("  - id")[0] + criteria}))
     task, context, evidence = spec.load(root / "tasks" / "T1.yaml", root), a_context(root), EvidenceSet()
     for kind in RUN if name == "failing" else (*RUN, *MORE):
         evidence.collect(kind, task, context)

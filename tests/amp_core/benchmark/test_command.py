@@ -82,8 +82,7 @@ def check_memory(metrics: Any, settings: Any) -> None:
 def test_the_quality_of_a_smoke_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two seeds: the measurement that the criterion names trains six."""
     monkeypatch.setattr(Plan, "smoke", lambda: Plan(seeds=2, train_steps=20))
-    line = ["--smoke", "--device", "cpu", "--parts", "quality", "--out", str(tmp_path / "s.json")]
-    assert command.main(line) == 0
+    assert command.main(["--smoke", "--device", "cpu", "--parts", "quality", "--out", str(tmp_path / "s.json")]) == 0
     samples = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     metrics, settings = samples["metrics"], samples["settings"]
     arms = metrics["val_accuracy"]["arms"]

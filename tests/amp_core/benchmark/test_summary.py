@@ -6,8 +6,7 @@ from amp_core.samples import Direction, Metric, Samples
 
 
 def summary_of(**metrics: Metric) -> list[str]:
-    facts = DeviceFacts("cpu", "a CPU", ())
-    return summarise(Samples(facts, {}, {"baseline": "fp32 here"}, "", metrics)).splitlines()
+    return summarise(Samples(DeviceFacts("cpu", "a CPU", ()), {}, {"baseline": "fp32 here"}, "", metrics)).splitlines()
 
 
 def test_times_are_given_as_the_baselines_quotient_with_its_interval() -> None:

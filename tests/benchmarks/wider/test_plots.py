@@ -15,9 +15,7 @@ ARMS = ("fp32", "bf16", "bf16_by_hand")
 
 
 def a_metric(unit: str, *arms: str, samples: int = 6, paired: bool = True) -> Metric:
-    values = {
-        arm: tuple(1.0 + 0.1 * place + 0.01 * n for n in range(samples)) for place, arm in enumerate(arms or ARMS)
-    }
+    values = {arm: tuple(1.0 + 0.1 * i + 0.01 * n for n in range(samples)) for i, arm in enumerate(arms or ARMS)}
     return Metric(unit, Direction.LOWER, paired=paired, arms=values)
 
 
