@@ -24,8 +24,7 @@ def sites(rule: Rule | str, files: dict[str, str] | str) -> list[Site]:
     """Return what a rule (or the shipped one of an id) finds in files, or in one file `m.py`."""
     files = {"m.py": files} if isinstance(files, str) else files
     chosen = load_rules()[rule] if isinstance(rule, str) else rule
-    contents = {path: textwrap.dedent(text).encode() for path, text in files.items()}
-    return Scanner(project_of(contents)).sites(chosen)
+    return Scanner(project_of({path: textwrap.dedent(text).encode() for path, text in files.items()})).sites(chosen)
 
 
 def broken(rule: Rule | str, files: dict[str, str] | str) -> list[str]:

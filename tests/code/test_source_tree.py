@@ -39,8 +39,7 @@ def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> N
 
 
 def test_reexports_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
-    files: Files = {"pkg/a.py": "from .b import X\n", "pkg/b.py": "from .a import X\n"}
-    found = traced(tmp_path, files, "pkg.a:X")
+    found = traced(tmp_path, {"pkg/a.py": "from .b import X\n", "pkg/b.py": "from .a import X\n"}, "pkg.a:X")
     assert (found.location, bool(found.problem)) == (None, True)
 
 

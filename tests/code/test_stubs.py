@@ -48,8 +48,7 @@ HOLLOW = {
 
 @pytest.mark.parametrize("case", HOLLOW)
 def test_promise_is_no_implementation(tmp_path: Path, case: str) -> None:
-    symbol = "pkg.m:g.f" if case == "inside of a function" else "pkg.m:f"
-    trace = traced(tmp_path, HOLLOW[case], symbol)
+    trace = traced(tmp_path, HOLLOW[case], "pkg.m:g.f" if case == "inside of a function" else "pkg.m:f")
     assert (trace.location, trace.checked) == (None, True)
 
 

@@ -103,8 +103,7 @@ def test_all_branches_that_use_a_name_are_enough(tmp_path: Path) -> None:
 
 def test_getter_and_setter_are_one_symbol(tmp_path: Path) -> None:
     text = PROPERTY.replace("self._x = value", "self._x = torch.cuda(value)")
-    found = traced(tmp_path, text, "pkg.m:A.x", "torch.amp", "torch.cuda")
-    assert [use.lines for use in found.uses] == [(4,), (6,)]
+    assert [use.lines for use in traced(tmp_path, text, "pkg.m:A.x", "torch.amp", "torch.cuda").uses] == [(4,), (6,)]
 
 
 BRANCH = "import sys\nif sys.x:\n    {}\nelse:\n    {}\n"
@@ -124,9 +123,7 @@ WAYS: dict[str, tuple[Files, str, list[str]]] = {
         "pkg.m:f", ["pkg/a.py:1"],
     ),
     "an import before it": ({"pkg/m.py": "from .a import f\ndef f(): return 1\n", "pkg/a.py": IMPL}, "pkg.m:f", []),
-    "another name": (
-        "def f(): return 1\ndef g(): return 2\nif g():\n    f = g\n", "pkg.m:f", ["pkg/m.py:2"],
-    ),
+    "another name": ("def f(): return 1\ndef g(): return 2\nif g():\n    f = g\n", "pkg.m:f", ["pkg/m.py:2"]),
     "no other": (IMPL, "pkg.m:f", []),
 }  # fmt: skip
 

@@ -98,5 +98,4 @@ def test_each_kind_widens_on_its_own_scale(kind: str) -> None:
     measure = Measure.model_validate(a_measure(**{"ratio": None, kind: ["old", "new"], "at_least": 0.1}))
     seen = estimate(measure, pairs(24, between=0.02), Design(64, restarts(24)))
     assert seen.low < seen.value < seen.high
-    centre = 1.0 if kind == "ratio" else 0.0
-    assert seen.low < centre < seen.high
+    assert seen.low < (1.0 if kind == "ratio" else 0.0) < seen.high

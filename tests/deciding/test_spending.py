@@ -22,8 +22,7 @@ def test_ranks_of_the_usual_looks_are_written_down() -> None:
     [(0.05, 64), (0.01, 64), (0.2, 64), (0.05, 40), (0.05, 128), (0.05, 256), (0.01, 256), (0.05, 384), (0.05, 1536)],
 )
 def test_all_looks_together_are_wrong_no_more_often_than_stated(alpha: float, most: int) -> None:
-    ranks = {n: rank_at(n, most, alpha) for n in looks_until(most)}
-    assert 0.3 * alpha / 2 < below_somewhere(ranks) <= alpha / 2
+    assert 0.3 * alpha / 2 < below_somewhere({n: rank_at(n, most, alpha) for n in looks_until(most)}) <= alpha / 2
 
 
 def below_somewhere(ranks: dict[int, int]) -> float:
@@ -51,9 +50,7 @@ def test_attempts_share_the_error() -> None:
 
 @pytest.mark.parametrize(
     ("most", "looks"),
-    [
-        (6, (6,)), (31, (31,)), (40, (20, 40)), (64, (16, 32, 64)), (256, LOOKS), (1536, (96, 192, 384, 768, 1536)),
-    ],
-)  # fmt: skip
+    [(6, (6,)), (31, (31,)), (40, (20, 40)), (64, (16, 32, 64)), (256, LOOKS), (1536, (96, 192, 384, 768, 1536))],
+)
 def test_looks_end_with_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
     assert looks_until(most) == looks

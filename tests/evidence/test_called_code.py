@@ -47,8 +47,7 @@ def counting():
     while True:
         yield 1
 """
-SAMPLES = json.dumps(raw_samples())
-WRITE = f"import sys\nopen(sys.argv[1], 'w').write('''{SAMPLES}''')\n"
+WRITE = f"import sys\nopen(sys.argv[1], 'w').write('''{json.dumps(raw_samples())}''')\n"
 FILES = {
     "pkg/core.py": CORE,
     "calls.py": "from pkg.core import double\ndouble(2)\n" + WRITE,

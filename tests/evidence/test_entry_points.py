@@ -249,8 +249,7 @@ GREEN = "from pkg.training import set_up\n\n\ndef test_set_up():\n    assert set
 def test_key_that_a_callee_no_longer_returns_is_found_behind_a_green_suite(tmp_path: Path) -> None:
     """A caller was left behind by a change of what its callee returns; no test calls the caller."""
     root = a_project(tmp_path / "project", {"pkg/training.py": TRAINING, "tests/test_training.py": GREEN})
-    entry: dict[str, Any] = {"call": "pkg.training:run_training", "args": [True]}
-    task = a_task(entry_points=[entry])
+    task = a_task(entry_points=[{"call": "pkg.training:run_training", "args": [True]}])
     seen = collected(task, a_context(root), PytestRun, EntryPointRuns, ExecutedLines)
     run = seen.get(PytestRun)
     assert run and run.process.exit_code == 0

@@ -82,8 +82,7 @@ def test_code_that_never_runs_does_not_fit(tmp_path: Path, case: str) -> None:
 )
 def test_places_are_counted_where_asked_for(tmp_path: Path, more: dict[str, Any], count: int, problem: str) -> None:
     one = "import torch\nS = torch.amp.GradScaler()\n"
-    files: Files = {"pkg/m.py": one, "pkg/sub/n.py": one, "tests/test_m.py": one}
-    found = fitting(tmp_path, files, **more)
+    found = fitting(tmp_path, {"pkg/m.py": one, "pkg/sub/n.py": one, "tests/test_m.py": one}, **more)
     assert (len(found.places), found.problem) == (count, problem)
 
 

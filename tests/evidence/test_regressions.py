@@ -142,8 +142,7 @@ def test_an_arm_must_be_seen_to_use_the_files_of_its_folder(tmp_path: Path) -> N
 def test_commands_are_compared_from_start_to_end_by_the_code_of_their_folder(tmp_path: Path) -> None:
     run = {"pkg/__main__.py": "from pkg.core import work\nfor _ in range(6):\n    work()\n"}
     root = two_commits(tmp_path / "p", before=run, after=slower(60))
-    asked: dict[str, Any] = {"arm": {"time": ["python", "-m", "pkg"]}, "limits": [{"of": "run_cpu_time_s"}]}
-    assert seen_in(root, **asked)[1] == (F,)
+    assert seen_in(root, arm={"time": ["python", "-m", "pkg"]}, limits=[{"of": "run_cpu_time_s"}])[1] == (F,)
 
 
 def test_without_a_repository_nothing_is_known(tmp_path: Path) -> None:

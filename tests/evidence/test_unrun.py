@@ -47,8 +47,7 @@ def judged(folder: Path, files: dict[str, str], **criteria: list[str]) -> dict[s
         entry_points=[], measurements=[], criteria=[a_criterion(id=name, tests=own) for name, own in criteria.items()]
     )
     given = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "def same(x): return x\n", **files}
-    context = a_context(written(folder / "project", given))
-    seen = all_evidence(asked, PytestRun.derive(asked, context, EvidenceSet()))
+    seen = all_evidence(asked, PytestRun.derive(asked, a_context(written(folder / "project", given)), EvidenceSet()))
     return {one.id: [*_criterion_tests.judge_tests(asked, one, seen)] for one in asked.criteria}
 
 
@@ -73,8 +72,7 @@ def test_a_test_of_a_bound_file_that_never_ran_leaves_its_criterion_open_and_one
     cases = {f"AC{i}": text for i, text in enumerate((*BY_FILE.values(), *NOTHING_MISSED.values()))}
     paths = {i: f"tests/test_it{i}.py" for i in cases}
     files = {path: cases[i].replace("AC1", i) for i, path in paths.items()}
-    found = judged(tmp_path, files, **{i: [path] for i, path in paths.items()})
-    for number, (one, *more) in enumerate(found.values()):
+    for number, (one, *more) in enumerate(judged(tmp_path, files, **{i: [path] for i, path in paths.items()}).values()):
         missed = number < len(BY_FILE)
         assert one.outcome is (Outcome.UNKNOWN if missed else Outcome.PASSED), one.message
         assert (more, "test_more" in one.message) == ([], missed), one.message

@@ -148,8 +148,7 @@ def test_of_three_arms_none_has_a_place_of_its_own() -> None:
     assert len(set(turns)) == 6
     for place in range(3):
         assert Counter(order[place] for order in turns) == Counter(dict.fromkeys(ABC, 2))
-    following = Counter(before[-1] == after[0] for before, after in pairwise([*turns, turns[0]]))
-    assert following[True] == 3
+    assert Counter(before[-1] == after[0] for before, after in pairwise([*turns, turns[0]]))[True] == 3
 
 
 @pytest.mark.parametrize(

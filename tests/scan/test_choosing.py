@@ -108,8 +108,7 @@ def test_file_of_another_encoding_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_imports_are_read(tmp_path: Path, text: str, names: tuple[str, ...]) -> None:
-    path = written(tmp_path, {"m.py": text}) / "m.py"
-    assert facts_of(path, "p/m.py", frozenset()).imports == names
+    assert facts_of(written(tmp_path, {"m.py": text}) / "m.py", "p/m.py", frozenset()).imports == names
 
 
 KIT = "import torch\nhalf = torch.autocast\n"

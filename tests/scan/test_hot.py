@@ -45,8 +45,7 @@ class T:
 
 def hot(uses: str) -> set[str]:
     """Return the functions of a second file that may come to events of the first."""
-    project = project_of({"steps.py": STEP.encode(), "uses.py": uses.encode()})
-    found = Hot(project, Happening(ORDER.events, ORDER.needs))
+    found = Hot(project_of({"steps.py": STEP.encode(), "uses.py": uses.encode()}), Happening(ORDER.events, ORDER.needs))
     return {getattr(node, "name", "") for node, module in found.functions.items() if module.path == "uses.py"} - {""}
 
 

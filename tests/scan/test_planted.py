@@ -10,14 +10,13 @@ from typing import cast
 import pytest
 
 from benchmarks.planting import SETS, Case, planted, replaced, sound
-from gates.model import Severity
+from gates.model import GRAVE
 from gates.scan.checking import Scanner, check
 from gates.scan.loading import load_rules
 from gates.scan.program.project import project_of
 from gates.scan.rule import Site
 
 RULES = load_rules()
-BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 MOST = 6
 COMBINED = "amp-step-order"  # it says once more what the rules for single orders say
 MISSED = frozenset(
@@ -101,7 +100,7 @@ def test_sound_code_has_no_finding(kind: str, findings: Findings) -> None:
 def test_a_defect_blocks_nowhere_else(kind: str, findings: Findings) -> None:
     for case in planted(kind):
         for rule, site in findings(kind)[case.id]:
-            if RULES[rule].form.severity in BLOCKING and rule != COMBINED:
+            if RULES[rule].form.severity in GRAVE and rule != COMBINED:
                 assert any(place.near(site.path, site.line) for place in case.places), (case.id, rule, site)
 
 

@@ -40,9 +40,8 @@ def test_import_means_the_library_or_what_lies_beside(imported: str, called: str
 
 
 def test_library_whose_own_sources_are_read_is_found_below_any_folder() -> None:
-    use = USE.format(imported="from transformers.trainer import train", called="train()")
     files = {
         "src/transformers/__init__.py": "", "src/transformers/trainer.py": "def train(): pass\n",
-        "src/transformers/more/use.py": use,
+        "src/transformers/more/use.py": USE.format(imported="from transformers.trainer import train", called="train()"),
     }  # fmt: skip
     assert named(files, "src/transformers/more/use.py") == "src.transformers.trainer.train"

@@ -140,8 +140,7 @@ def test_wait_counts_beyond_what_a_small_loader_takes_on_a_cpu(step: HotStep, ex
 
 
 def test_wait_around_its_limit_is_not_decided() -> None:
-    steps = [a_step(waited=0.004 + 0.002 * (i % 3), rest=0.03) for i in range(12)]
-    assert outcome("stall", *steps) is Outcome.UNKNOWN
+    assert outcome("stall", *(a_step(waited=0.004 + 0.002 * (i % 3), rest=0.03) for i in range(12))) is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,7 @@ def test_without_torch_the_other_rungs_decide() -> None:
 
 
 def test_report_tells_each_rung_with_its_course() -> None:
-    task = a_leaking_task()
-    (section,) = CHECK.page(task, evidence(leaked(a_watch(), a_watch(90, **LEAKS), allocated=[ALLOCATED])))
+    (section,) = CHECK.page(a_leaking_task(), evidence(leaked(a_watch(), a_watch(90, **LEAKS), allocated=[ALLOCATED])))
     assert section.title == "Memory"
     rows = {row[1]: row for row in section.rows}
     assert list(rows) == ["tensors", "graph", "python", "private (not exact)"]

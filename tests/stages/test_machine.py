@@ -89,8 +89,7 @@ CROWDED = {"stretch": {"old": (1.5,) * PAIRS, "new": (1.5,) * PAIRS}, "waiting":
 
 @pytest.mark.parametrize(("clock", "decided"), [("wall", U), ("either", P), ("cpu", P)])
 def test_cpu_time_decides_only_where_the_task_lets_it(clock: str, decided: Outcome) -> None:
-    timed = some_samples(step_cpu_time_s=(OLD, NEW))
-    found = by_check(a_timed_task(), seen(timed, a_taken(clock=clock, **CROWDED)))
+    found = by_check(a_timed_task(), seen(some_samples(step_cpu_time_s=(OLD, NEW)), a_taken(clock=clock, **CROWDED)))
     assert found["measure:AC1:0"].outcome is decided
     assert ("by step_cpu_time_s" in found["measure:AC1:0"].message) == (decided is P)
 

@@ -59,9 +59,7 @@ def test_interval_that_holds_the_limit_is_unknown() -> None:
 @pytest.mark.parametrize("device", ["cuda", "rocm", "xpu", "mps"])
 def test_cpu_evidence_never_satisfies_another_device(device: str) -> None:
     task = asking(a_measure(on=device))
-    asked_there = measured(samples(), device=device)
-    asked_anywhere = measured(samples(), device="any")
-    for seen in (measured(), asked_there, asked_anywhere):
+    for seen in (measured(), measured(samples(), device=device), measured(samples(), device="any")):
         finding = found(task, seen)
         assert finding.outcome is U
         assert finding.actual.startswith("not measured: ")

@@ -80,8 +80,7 @@ PLAIN = {
 
 @pytest.mark.parametrize(("aspect", "run"), PLAIN.values(), ids=PLAIN.keys())
 def test_fault_of_the_plain_run_blocks_and_fails_its_criterion(aspect: str, run: Recorded) -> None:
-    overflow = after_overflow() if aspect != "logging" else after_overflow(logged=run.logged)
-    findings = judged(recorded(run, overflow))
+    findings = judged(recorded(run, after_overflow() if aspect != "logging" else after_overflow(logged=run.logged)))
     assert any(finding.blocks for finding in of(aspect, findings))
     assert of("for:AC1", findings)[0].outcome is Outcome.FAILED
 
@@ -96,8 +95,7 @@ OVERFLOWS = {
 
 @pytest.mark.parametrize("seen", OVERFLOWS.values(), ids=OVERFLOWS.keys())
 def test_overflow_that_is_not_handled_blocks(seen: Any) -> None:
-    findings = of("overflow", judged(recorded(None, after_overflow(overflows=(seen,)))))
-    assert any(finding.blocks for finding in findings)
+    assert any(finding.blocks for finding in of("overflow", judged(recorded(None, after_overflow(overflows=(seen,))))))
 
 
 @pytest.mark.parametrize(("after", "steps", "stopped"), [(0, 6, True), (0, 2, False), (3, 6, False)])
@@ -248,18 +246,14 @@ def test_no_scaler_is_a_failure_only_where_one_is_needed() -> None:
     run = a_recorded(events=happened("backward", "plain_step", scaler=None, scaling=False, products={"float32": 1}),
                      compared=(compared(),), attempts=(an_attempt(scaler=None, scale=1.0),))  # fmt: skip
     bare = judged(recorded(run, overflow=None).model_copy(), a_trained_task(needs=[]))
-    assert not [
-        finding for finding in bare if finding.outcome is Outcome.FAILED and finding.check.endswith("precision")
-    ]
+    assert not [one for one in bare if one.outcome is Outcome.FAILED and one.check.endswith("precision")]
     needing = of("precision", judged(recorded(run), a_trained_task(needs=["scaler"])))
     assert [finding.blocks for finding in needing if finding.outcome is Outcome.FAILED] == [True]
 
 
 def test_report_tells_each_training_step() -> None:
     (section,) = CHECK.page(a_trained_task(), evidence(recorded()))
-    assert section.rows == (
-        ("exit code 0", "left out", "1.0e-04", "2", "float16", "float32", "pkg.train:few(2)"),
-    )  # fmt: skip
+    assert section.rows == (("exit code 0", "left out", "1.0e-04", "2", "float16", "float32", "pkg.train:few(2)"),)
 
 
 def test_number_that_ends_not_finite_is_told() -> None:

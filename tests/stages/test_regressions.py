@@ -67,8 +67,7 @@ def test_where_there_is_nothing_to_compare_no_limit_applies_and_no_gain_is_seen(
         (finding,) = judged(seen, a_regressing_task(limit))
         assert (finding.outcome, why in finding.message) == (expected, True), finding.message
         task = a_regressing_task(limit)
-        stands = {task.criteria[0].id: Status.UNVERIFIED}
-        seen_of_it = [one for one in unseen(task, [finding], stands) if expected is N]
+        seen_of_it = [one for one in unseen(task, [finding], {task.criteria[0].id: Status.UNVERIFIED}) if expected is N]
         assert all(why in one.message for one in seen_of_it)
         assert bool(seen_of_it) is (expected is N)
     (section,) = BASE.page(a_regressing_task(), evidence(seen))

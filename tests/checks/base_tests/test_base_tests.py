@@ -89,8 +89,7 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     (passed,) = judge(naming, evidence(tests, a_run()))
     assert (passed.outcome, "9 that fail are named" in passed.message) == (Outcome.PASSED, True)
     for stood, outcome in (((), Outcome.UNKNOWN), (("AC1",), Outcome.FAILED)):  # what is new may promise another thing
-        without_a_policy = tests.model_copy(update={"by_base": False, "stood": stood})
-        found = list(judge(task, evidence(without_a_policy, a_run())))
+        found = list(judge(task, evidence(tests.model_copy(update={"by_base": False, "stood": stood}), a_run())))
         assert {(each.outcome, each.criterion, each.level) for each in found} == {(outcome, "AC1", Level.MUST)}
 
 

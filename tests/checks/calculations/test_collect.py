@@ -397,8 +397,7 @@ def test_task_without_calculations_has_no_such_evidence(tmp_path: Path) -> None:
 def test_interpreter_that_cannot_be_started_is_a_problem(tmp_path: Path) -> None:
     root = written(tmp_path / "project", FILES)
     context = a_context(root)
-    task = a_task(edge_cases=[an_edge_case()])
     for python, problem in (("/no/such/python", "' cannot be started: "), ("/bin/false", "nothing was called: ")):
         broken = type(context)(root=root, evidence=tmp_path / python[1:], python=python, timeout_s=PATIENCE_S)
-        (only,) = Calculations.collect(task, broken).calls
+        (only,) = Calculations.collect(a_task(edge_cases=[an_edge_case()]), broken).calls
         assert (only.ended, problem in only.problem) == (Ended.NOT_RUN, True)

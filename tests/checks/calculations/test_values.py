@@ -57,8 +57,7 @@ class Shouting:
 
 def unlike(expected: Any, actual: object, **within: Any) -> list[str]:
     """How a value of a task file differs from one of Python's, both sent through JSON."""
-    sent = json.loads(json.dumps(encode(actual), allow_nan=False))
-    return differences(encode(plain(expected)), sent, **within)
+    return differences(encode(plain(expected)), json.loads(json.dumps(encode(actual), allow_nan=False)), **within)
 
 
 LIKE: dict[str, tuple[Any, object]] = {

@@ -31,8 +31,7 @@ def only(task: Task, rule: str, *pieces: object) -> Finding:
 
 def with_symbol(**changes: object) -> SourceTree:
     facts = {"symbol": "pkg.core:double", "wanted": (), "location": Location(path="pkg/core.py", line=1), **changes}
-    trace = SymbolTrace.model_validate(facts)
-    return SourceTree(how="", files=1, symbols=(trace,), rules=(), unparsed=())
+    return SourceTree(how="", files=1, symbols=(SymbolTrace.model_validate(facts),), rules=(), unparsed=())
 
 
 def test_good_evidence_passes_every_check() -> None:

@@ -71,8 +71,7 @@ def test_mutants_are_tried_along_with_stubs_and_end_as_they_do_alone(
 
 
 def test_changed_lines_whose_mutants_all_are_noticed_pass(tmp_path: Path) -> None:
-    values = "[price(count) for count in (3, 10, 11, 20)]"
-    (found,) = judged(tmp_path, f"    assert {values} == [6, 20, 11, 20]\n")
+    (found,) = judged(tmp_path, "    assert [price(count) for count in (3, 10, 11, 20)] == [6, 20, 11, 20]\n")
     assert (found.outcome, "since main" in found.message) == (Outcome.PASSED, True)
 
 

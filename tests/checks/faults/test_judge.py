@@ -60,8 +60,7 @@ def test_tests_that_could_not_be_asked_at_all_leave_open_what_they_alone_stand_f
     entry = {"run": ["x"], "criteria": ["AC2"], "line": 1}
     task = a_task(criteria=[alone, beside], entry_points=[entry], measurements=[])
     for run, expected in ((a_run(a_record()), [True, False]), (None, [False, False])):
-        seen = evidence(run) if run else EvidenceSet()
-        assert [found.leaves_open for found in told(task, seen)] == expected
+        assert [found.leaves_open for found in told(task, evidence(run) if run else EvidenceSet())] == expected
 
 
 def test_each_symbol_that_is_missed_by_all_is_named() -> None:
@@ -107,9 +106,7 @@ def test_the_report_names_who_noticed() -> None:
         a_symbol("TABLE", End.NOT_TRIED, why="it has no body", spared=True),
     )
     (section,) = _emptied.page(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
-    assert [row[0] for row in section.rows] == [
-        "tests/test_core.py::test_double", "none", "not judged: it has no body",
-    ]  # fmt: skip
+    assert [row[0] for row in section.rows] == ["tests/test_core.py::test_double", "none", "not judged: it has no body"]
 
 
 def test_other_values_are_no_missing_body() -> None:

@@ -152,8 +152,7 @@ def test_row_that_is_exchanged_is_gone_and_no_two_rows_are_taken_for_one() -> No
 
 def test_edge_case_that_is_exchanged_is_gone_and_one_that_is_renamed_is_not() -> None:
     def edge(**changes: Any) -> Task:
-        facts = {"name": "half", "call": "pkg.core:f", "args": [0.5], "expected": 1.5, **changes}
-        return a_task(edge_cases=[facts])
+        return a_task(edge_cases=[{"name": "half", "call": "pkg.core:f", "args": [0.5], "expected": 1.5, **changes}])
 
     assert [part for part, _ in lowered(edge(), edge(args=[1], expected=1))] == [BAR]
     assert lowered(edge(), edge(name="one half")) == []
@@ -275,8 +274,7 @@ def test_new_file_that_overrides_pytests_settings_is_named() -> None:
 
 
 def seen(project: Path, base: str | None = None, task: str = "tasks/T1.yaml") -> Goalposts:
-    context = dataclasses.replace(a_context(project), base=base)
-    return Goalposts.collect(spec.load(project / task, project), context)
+    return Goalposts.collect(spec.load(project / task, project), dataclasses.replace(a_context(project), base=base))
 
 
 @pytest.fixture

@@ -126,8 +126,7 @@ ASIDE |= {"optional", "wrapped", "windows", "from_windows"}
 
 def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {f"pkg/{name}.py": text for name, text in IMPORTS.items()}
-    more: dict[str, str | bytes] = {"pkg/__main__.py": "", "pkg/tests/test_x.py": "1/0\n"}
-    found = seen(tmp_path, {**files, **more})
+    found = seen(tmp_path, {**files, "pkg/__main__.py": "", "pkg/tests/test_x.py": "1/0\n"})
     by_name = {name.removeprefix("pkg."): ending for name, ending in endings(found).items()}
     assert {name for name, ending in by_name.items() if ending is Outcome.FAILED} == BROKEN
     assert {name for name, ending in by_name.items() if ending is Outcome.UNKNOWN} == ASIDE | {"dying"}
