@@ -114,11 +114,10 @@ def a_record(outcome: TestOutcome = TestOutcome.PASSED, **changes: Any) -> TestR
 def a_run(*tests: TestRecord, **changes: Any) -> PytestRun:
     """A run that came to its end, whose witnesses agree; of one passed test, if none is given."""
     records = tests or (a_record(),)
-    bad = any(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in records)
     facts: dict[str, Any] = {
         "how": "python -m pytest",
         "commands": (CommandRecord(purpose="test suite", argv=("python", "-m", "pytest"), ended="", duration_s=1.0),),
-        "process": a_process(int(bad)),
+        "process": a_process(int(any(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in records))),
         "tests": records,
         "collect_errors": (),
         "warnings": (),
@@ -418,9 +417,7 @@ def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:
 def result(project: Path, task: str = "T1") -> dict[str, Any]:
     """The result that the last run left behind, of the whole task or of a part."""
     found = (project / "reports" / task).glob("**/result.json")
-    loaded: dict[str, Any] = json.loads(
-        max(found, key=lambda path: path.stat().st_mtime_ns).read_text(encoding="utf-8")
-    )
+    loaded: dict[str, Any] = json.loads(max(found, key=lambda path: path.stat().st_mtime_ns).read_bytes())
     return loaded
 
 

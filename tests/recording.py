@@ -44,9 +44,8 @@ def a_trained_task(**changes: Any) -> Task:
 def happened(*words: str, turns: int = 2, **facts: Any) -> tuple[Happened, ...]:
     """The events of some steps, all with one scaler and one optimizer."""
     about: dict[str, Any] = {"location": PLACE, "optimizers": (1,), "scaler": 1, "scaling": True, "scale": 1024.0}
-    products = {"products": {"float16": 2}}
     return tuple(
-        Happened(**{**about, **(products if "backward" in word else {}), **facts}, word=word)
+        Happened(**{**about, **({"products": {"float16": 2}} if "backward" in word else {}), **facts}, word=word)
         for _ in range(turns)
         for word in words
     )

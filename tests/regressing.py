@@ -73,8 +73,7 @@ def two_commits(
     folder: Path, before: Mapping[str, str | None] | None = None, after: Mapping[str, str] | None = None
 ) -> Path:
     """A repository with a state on main, less the files given as none, and another on a branch that is checked out."""
-    files = {**FILES, **(before or {})}
-    written(folder, {name: text for name, text in files.items() if text is not None})
+    written(folder, {name: text for name, text in {**FILES, **(before or {})}.items() if text is not None})
     committed(folder, "before")
     git(folder, "checkout", "-q", "-b", "change")
     written(folder, after or {})

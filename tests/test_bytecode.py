@@ -46,8 +46,7 @@ def test_bytecode_that_python_would_mistake_for_its_source_is_removed(mode: Mode
 
 
 def test_bytecode_of_its_source_and_that_of_environments_is_left(tmp_path: Path) -> None:
-    source = a_source(tmp_path)
-    own = Path(str(py_compile.compile(str(source), doraise=True)))
+    own = Path(str(py_compile.compile(str(a_source(tmp_path)), doraise=True)))
     env = "env/lib/site-packages/a"
     written(tmp_path, {f"{env}/__pycache__/b.pyc": ""})
     written(tmp_path, {f"{env}/b.py": ""})

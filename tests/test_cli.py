@@ -285,8 +285,7 @@ def test_result_is_valid_under_its_schema(passing: tuple[Path, Ended]) -> None:
     assert valid("result", good)
     assert not valid("result", {**good, "extra": 1})
     assert not valid("result", {key: value for key, value in good.items() if key != "verdict"})
-    promised = {"schema", "task", "revision", "environment", "verdict", "score", "gates", "criteria"}
-    assert promised <= good.keys()
+    assert {"schema", "task", "revision", "environment", "verdict", "score", "gates", "criteria"} <= good.keys()
 
 
 class Plain(yaml.SafeLoader):

@@ -117,8 +117,7 @@ def test_level_in_another_unit_than_its_limit_is_no_number(name: str, unit: str)
 
 def test_rate_is_in_the_unit_that_it_says() -> None:
     asked = Measure.model_validate(a_measure(of="items_per_s", ratio=None, value="old"))
-    metric = Metric(unit="1/s", direction="higher", paired=True, arms={"old": (1.5,) * 8})
-    assert estimate(asked, metric).value == 1.5
+    assert estimate(asked, Metric(unit="1/s", direction="higher", paired=True, arms={"old": (1.5,) * 8})).value == 1.5
 
 
 @pytest.mark.parametrize("huge", [1e308, -1e308])
@@ -208,8 +207,7 @@ SLOWER = Measure.model_validate(a_measure(ratio=["new", "old"], at_least=None, a
 
 @pytest.mark.parametrize(("n", "split"), [(64, 1), (384, 6)])
 def test_pairs_are_counted_as_a_task_asks_for_them(n: int, split: int) -> None:
-    open_still = Estimate(1.08, 1.02, 1.14, n, 0.95)
-    assert pairs_needed(open_still, SLOWER, split) == 317
+    assert pairs_needed(Estimate(1.08, 1.02, 1.14, n, 0.95), SLOWER, split) == 317
 
 
 def test_what_is_settled_needs_none() -> None:

@@ -58,8 +58,7 @@ def performance(project: Path, *args: str | Path) -> tuple[Ended, str, list[str]
     """Run the performance gate; return how it ended, its decision, and the messages on bundles."""
     ended = gates(project, "run", "T1", "--gate", "performance", *args)
     (gate,) = [gate for gate in result(project)["gates"] if gate["name"] == "performance"]
-    messages = [finding["message"] for finding in gate["findings"] if finding["rule"] == "PF008"]
-    return ended, gate["decision"], messages
+    return ended, gate["decision"], [finding["message"] for finding in gate["findings"] if finding["rule"] == "PF008"]
 
 
 def test_committed_bundle_makes_the_task_pass_where_there_is_no_such_device(measured: Path, tmp_path: Path) -> None:
@@ -91,8 +90,7 @@ def test_folder_is_taken_without_the_bundles_of_other_tasks_in_any_order(measure
     assert gates(project, "measure", "T2", "--on", "cuda", "--out", tmp_path / "more", env=card(project)).code == 0
     first = performance(project, "--evidence", tmp_path / "more", "--evidence", ONE)
     page = (project / "reports/T1/partial/performance.md").read_text(encoding="utf-8").partition("## ")[2]
-    second = performance(project, "--evidence", ONE, "--evidence", tmp_path / "more/two.json")
-    assert first[1:] == second[1:]
+    assert first[1:] == performance(project, "--evidence", ONE, "--evidence", tmp_path / "more/two.json")[1:]
     assert (first[1], len(first[2])) == ("PASS", 2)
     assert page == (project / "reports/T1/partial/performance.md").read_text(encoding="utf-8").partition("## ")[2]
 

@@ -161,8 +161,7 @@ def test_offending_line_is_shown_with_a_mark_under_the_column(tmp_path: Path) ->
 
 
 def test_offending_line_shows_no_control_character(tmp_path: Path) -> None:
-    shown = said(tmp_path, SMALL + 'tests: [7, "a\u202eb"]\ntitel: "\x85"\n')
-    assert all(c.isprintable() or c == "\n" for c in shown)
+    assert all(c.isprintable() or c == "\n" for c in said(tmp_path, SMALL + 'tests: [7, "a\u202eb"]\ntitel: "\x85"\n'))
 
 
 def test_everything_wrong_is_said_at_once_in_the_order_of_lines(tmp_path: Path) -> None:

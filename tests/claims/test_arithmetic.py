@@ -57,8 +57,7 @@ NONE = [
 
 @pytest.mark.parametrize(("page", "good"), SUMS.items(), ids=range(len(SUMS)))
 def test_what_a_page_computes_is_computed_again(page: str, good: bool, tmp_path: Path) -> None:
-    expected = Standing.CONFIRMED if good else Standing.CONTRADICTED
-    assert [one.standing for one in audited(page, tmp_path)] == [expected]
+    assert [one.standing for one in audited(page, tmp_path)] == [Standing.CONFIRMED if good else Standing.CONTRADICTED]
 
 
 @pytest.mark.parametrize("page", NONE, ids=range(len(NONE)))

@@ -205,9 +205,8 @@ def test_every_command_of_a_page_is_parsed_and_finds_this_run(name: str) -> None
 def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
     names = [f"tests/test_core.py::test_{number}" for number in range(300)]
     crashes = [Location(path="pkg/core.py", line=number + 1) for number in range(300)]
-    run = a_run(
-        *(a_record(TestOutcome.FAILED, id=n, message="x", crash=c) for n, c in zip(names, crashes, strict=True))
-    )
+    pairs = zip(names, crashes, strict=True)
+    run = a_run(*(a_record(TestOutcome.FAILED, id=name, message="x", crash=crash) for name, crash in pairs))
     task = a_task(criteria=[a_criterion(id=f"AC{number}", line=number) for number in range(1, 41)])
     text = render(a_report(task, all_evidence(task, run)), None)["summary.md"]
     assert len(text.splitlines()) <= 60
