@@ -42,9 +42,9 @@ def skips() -> int:
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
     "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 25_000, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 177, 200),
+    "files in gates/": (lambda: len(python_files("gates")), 178, 200),
     "lines of rules": (rules, 2_413, 3_000),
-    "files in the fullest folder": (fullest, 14, 25),
+    "files in the fullest folder": (fullest, 16, 25),
     "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 22_000, 22_000),
     "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 0, 0),
     "functions over 40 lines": (lambda: len(list(long_functions())), 0, 0),

@@ -64,7 +64,8 @@ class BaseTests(Evidence):
         tests = [path.split("::")[0] for path in task.every_test]
         above = {folder for path in tests for folder in PurePosixPath(path).parents}
         tests += [str(folder / name) for folder in above for name in SUPPORT]
-        old, new = states.changed((*tests, *(str(folder) for folder in above if folder.name in {"test", "tests"})), "")
+        folders = [str(folder) for folder in above if folder.name in {"test", "tests"}]
+        old, new = states.changed((*tests, *folders), "")
         old = {path: content for path, content in old.items() if _is_of_tests(path, tests, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         earlier = task_at_base(task.id, task.path, context.root, states.commit).task

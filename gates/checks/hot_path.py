@@ -152,7 +152,8 @@ def readings_of(steps: Sequence[HotStep], aspect: str) -> list[Reading]:
 
 
 def _stalled(steps: Sequence[HotStep]) -> float:
-    return min(1.0, sum(step.stall for step in steps) / time) if (time := sum(step.seconds for step in steps)) else 0.0
+    time = sum(step.seconds for step in steps)
+    return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
 
 
 class HotPaths(Probes[HotPath, HotSeen]):
@@ -270,7 +271,8 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
 def _summary(seen: HotSeen) -> str:
     if not seen.enough:
         return "Too little was seen of it; see the findings."
-    took = f"{step:.3g} s" if (step := median(each.seconds for each in seen.steps)) >= 1 else f"{step * 1e3:.3g} ms"
+    step = median(each.seconds for each in seen.steps)
+    took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
     steps = f"{len(seen.steps)} steps of {took} (median) on {seen.device}; the first ones are left out."
     return f"{steps} Waiting for batches takes {seen.stall().said(PERCENT)} of the time{at}."

@@ -97,7 +97,8 @@ def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> 
     whole = [statistics.median(column) for column in zip(*medians, strict=True)]
     lower = student([slope(sizes, row) for row in medians], LEVEL)
     grown = student([math.log(row[-1] / row[0]) for row in medians], LEVEL)
-    high = lower[1] if grown[1] <= HARDLY else max(lower[1], student([affine(sizes, row) for row in medians], LEVEL)[1])
+    upper = student([affine(sizes, row) for row in medians], LEVEL)
+    high = lower[1] if grown[1] <= HARDLY else max(lower[1], upper[1])
     value = min(max(affine(sizes, whole), lower[0]), high)
     return Estimate(value, lower[0], high, sum(map(len, starts)), LEVEL)
 

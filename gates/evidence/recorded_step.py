@@ -322,7 +322,8 @@ class Recording(Probes[TrainingStep, StepRecording]):
 
         def run(journal: str, at: dict[str, int] | None) -> Recorded:
             asked = {"call": part.call, "args": part.args, "overflow": at}
-            recorded = as_recorded(seen := probe.ask("recorder.__main__", journal, asked, limit_s, ALONE))
+            seen = probe.ask("recorder.__main__", journal, asked, limit_s, ALONE)
+            recorded = as_recorded(seen)
             cut_off = seen.process is not None and seen.process.timed_out
             unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
             return recorded.model_copy(update={"problem": recorded.problem or unheard})

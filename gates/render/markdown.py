@@ -180,7 +180,8 @@ def link(location: Location | None, web: str | None) -> Markup:
 def block(text: object) -> Markup:
     """Return text as a fenced block whose fence is longer than any in it."""
     lines = [visible(line) for line in str(text).splitlines()]
-    fence = "`" * (max([2, *(len(run) for line in lines for run in re.findall(r"`+", line))]) + 1)
+    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
     return Markup("\n".join([f"{fence}text", *lines, fence]))  # noqa: S704  # nothing in it can close the block
 
 

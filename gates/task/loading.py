@@ -33,7 +33,8 @@ GONE = {  # keys that a task had once, and what answers in their place
 
 def load(path: Path, root: Path) -> Task:
     """Load a task file; raise `UsageError` that names everything wrong in it, each with `file:line:col`."""
-    if printable(shown_as := yaml_source.shown(path, root)) != shown_as:
+    shown_as = yaml_source.shown(path, root)
+    if printable(shown_as) != shown_as:
         raise UsageError(f"{printable(shown_as)}: its name is not UTF-8, so no report can name it; rename the file")
     document = yaml_source.read(path, shown_as, "a task")
     own = {"path": shown_as, "digest": hashlib.sha256(document.text.encode()).hexdigest(), "line": document.value.line}

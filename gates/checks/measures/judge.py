@@ -105,7 +105,8 @@ def _needed(measure: Measure, got: Answer) -> str:
     """Return how many pairs may settle it, where the gate took them itself."""
     if (taken := got.run.taken if got.run else None) is None or got.seen is None:
         return ""
-    needed = pairs_needed(got.seen, measure, taken.split if (is_timed := (got.clock or measure.of) in TIMED) else 1)
+    is_timed = (got.clock or measure.of) in TIMED
+    needed = pairs_needed(got.seen, measure, taken.split if is_timed else 1)
     what = "pairs" if is_timed else "starts of the processes"
     why = ", for which the budget was too small" if taken.ended == "budget" else ""
     return f" At this noise about {needed} {what} may do{why}." if needed else ""

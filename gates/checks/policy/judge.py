@@ -111,7 +111,8 @@ def _can_be_read(path: str, content: bytes) -> bool:
 
 def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
     """Return the whole task as the work tree has it: what is judged may be narrowed, or be that of the base."""
-    if not (path := context.root / task.path).is_file():
+    path = context.root / task.path
+    if not path.is_file():
         return None if context.policy else task
     try:
         return spec.load(path, context.root)

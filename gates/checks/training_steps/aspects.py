@@ -152,7 +152,8 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
     yield unseen(why, needed=Need.GRADIENTS in needs) if (why := _why_not(run)) else _right(run)
-    if (lost := max(known, key=lambda one: one.lost or 0.0, default=None)) and (share := lost.lost or 0.0) > LOST:
+    lost = max(known, key=lambda one: one.lost or 0.0, default=None)
+    if lost and (share := lost.lost or 0.0) > LOST:
         told = f"{share:.0%} of the gradients are zero where the reference is not."
         yield fault("lost gradients", told, f"{share:.0%}", lost.location, expected=f"<= {LOST:.0%}")
 

@@ -75,7 +75,8 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
     before, after, backoff = seen.scale_before, seen.scale_after, seen.backoff
     if before is None or after is None or backoff is None or backoff >= 1 or before == 1.0:
         return
-    if abs(after - (expected := max(before * backoff, seen.least or 0.0))) > NEAR * expected:
+    expected = max(before * backoff, seen.least or 0.0)
+    if abs(after - expected) > NEAR * expected:
         told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
         own = {"expected": f"{expected:g}", "level": Level.MUST if after >= before else Level.ADVISORY}
         if after < expected:
@@ -104,7 +105,8 @@ def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     run = step.plain
     for breach in broken_in(run.events, step.orders, whole=run.complete):
         where, rule = breach.place.location, breach.rule
-        if not (keys := {(rule.rule, where.path if where else ""), ("line", str(where))}) & told:
+        keys = {(rule.rule, where.path if where else ""), ("line", str(where))}
+        if not keys & told:
             told |= keys
             path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
             level = Level.MUST if rule.severity in GRAVE else Level.ADVISORY

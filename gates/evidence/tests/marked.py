@@ -171,7 +171,8 @@ class Written:
         else:
             why = "the same name is defined again below it" if test.hidden else "pytest took it for none"
         named = any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
-        if (counts := read and named and (not stray or "test" in stray.lower())) or (criteria and not test.promise):
+        counts = read and named and (not stray or "test" in stray.lower())
+        if counts or (criteria and not test.promise):
             where, sure = Location(path=shown, line=test.head), counts and test.sure and not stray
             facts = {"why": why, "criteria": criteria, "doubted": sure}
             yield LeftOut(id=test.id, location=where, how=Out.UNPLANNED, **facts)
