@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -105,6 +106,7 @@ class EvidenceSet:
     copy: Path | None = None
     begun: float = field(default_factory=time.time)
     opened: dict[Callable[..., object], object] = field(default_factory=dict)
+    ahead: "dict[type[Evidence], Future[Evidence]]" = field(default_factory=dict)
     stack: ExitStack = field(default_factory=ExitStack)
 
     def get(self, kind: type[E]) -> E | None:
@@ -126,10 +128,18 @@ class EvidenceSet:
                 before, make = self.before(kind), partial(kind.derive, task, context, self)
                 self.present[kind] = self.taken_or(kind.__name__, before, lambda: writable(make()), context, self.copy)
             else:
-                self.present[kind] = writable(kind.derive(task, context, self))
+                begun = self.ahead.pop(kind, None)
+                self.present[kind] = writable(begun.result() if begun else kind.derive(task, context, self))
         except EvidenceUnavailable as error:
             self.missing[kind] = printable(str(error))
             self.unseen |= not isinstance(error, Absent)
+
+    def begin(self, kind: type[Evidence], task: Task, context: Context) -> None:
+        """Begin to collect a kind that starts no process, beside those that others start; who asks for it waits."""
+        if kind not in self.present and kind not in self.missing:
+            pool = ThreadPoolExecutor(1)
+            self.ahead[kind] = pool.submit(kind.derive, task, context, self)
+            pool.shutdown(wait=False)
 
     def before(self, kind: type[E]) -> E | None:
         """Return the evidence of a kind that an earlier run left, whether it holds or not."""

@@ -15,6 +15,7 @@ import yaml
 
 from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
+from gates.checks.entry_points import EntryPointRuns
 from gates.child.guardian import Interrupted, end, guarded_folder
 from gates.child.probing import warmed
 from gates.config import Context
@@ -224,6 +225,8 @@ def _run_gate(
     else:
         for number, kind in enumerate(gate.uses, start=1):
             progress.step(gate, number, kind)
+            if kind is EntryPointRuns and not (asked.gates or (context.rules and context.rules.is_dir())):
+                evidence.begin(SourceTree, task, context)  # an own rule is stopped at its limit in this thread alone
             evidence.collect(kind, task, context)
         report = judge(gate, task, evidence)
     told = {"ran": not why_not, "not_run_because": why_not, "duration_s": round(time.monotonic() - clock, 1)}
