@@ -53,7 +53,7 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress, 
         evidence.copy = beside / "copy"
         context = replace(context, copied=cache(partial(copy_project, context.root, evidence.copy, copies=0)))
         if task.training_steps and not any(map(may_have, DRIVERS)):  # where one has a device, a fork may not use it
-            context = replace(context, warm=cache(partial(warmed, context, beside / "warm", stack)))
+            context = replace(context, warm=cache(partial(warmed, task, context, beside / "warm", stack)))
         return _run(task, context, selection, progress, evidence)
 
 

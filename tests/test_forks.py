@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from building import PATIENCE_S, a_context, a_task, written
 
+from gates.child import probing
 from gates.child.forks import Warm, warm
 from gates.child.noting import Noted, noting
 from gates.child.probing import Probe, Probed
 
-LIBRARY = {"library.py": "", "threads.py": "import threading\nthreading.Thread(target=input, daemon=True).start()\n"}
+BUSY = "import threading\nthreading.Thread(target=input, daemon=True).start()\n"
+LIBRARY = {"library.py": "", "hidden.py": "", "threads.py": BUSY}
 SEEN = """\
-import json, os, sys, tempfile
+import json, os, sys, tempfile, time
 def seen():
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GATES_", "WANDB_DIR"))}
     paths = [path for path in sys.path if not path.endswith("noting")]
@@ -31,8 +33,10 @@ def does(code): exec(code)
 @pytest.fixture
 def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Warm]:
     monkeypatch.setenv("PYTHONPATH", str(written(tmp_path / "lib", LIBRARY)))
+    monkeypatch.setattr(probing, "FORKED", {"leaks"})
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")
     with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as found:
-        found.load("warm:load", ["library"], [str(tmp_path / "project")])
+        found.load([tmp_path / "project"], "warm:load", ["library"])
         yield found
 
 
@@ -58,12 +62,14 @@ def test_a_fork_has_folder_arguments_paths_environment_and_streams_of_its_comman
         ("os._exit(3)", "exit code 3"),
         ("sys.exit(4)", "exit code 4"),
         ("os.kill(os.getpid(), 11)", "killed by SIGSEGV"),
-        ("__import__('time').sleep(600)", "stopped at the time limit of 1 s"),
+        ("os.fork() or os.setsid() or os.fork() or time.sleep(600)", "exit code 0"),
+        ("time.sleep(600)", "stopped at the time limit of 1 s"),
     ],
 )
 def test_a_fork_ends_as_its_command_would(tmp_path: Path, forks: Warm, code: str, ended: str) -> None:
     run = asked(tmp_path, "does", forks, code, limit_s=1 if "limit" in ended else PATIENCE_S).process
     assert (run.ended if run else "") == ended
+    assert not [each for each in Path("/proc").glob("[0-9]*/cwd") if os.path.realpath(each) == f"{tmp_path}/project"]
     assert asked(tmp_path, "seen", forks).of("epoch")
 
 
@@ -78,14 +84,15 @@ def test_a_fork_notes_what_it_runs(tmp_path: Path, forks: Warm) -> None:
     assert [(each.doubt, each.read, each.idle[path]) for each in noted] == [("", (), ("does", "never"))] * 2
 
 
-@pytest.mark.parametrize("modules", [["threads"], ["library", "pkg.seen"], ["missing"]])
+@pytest.mark.parametrize("modules", [["threads"], ["library", "pkg.seen"], ["missing"], ["library", "hidden"]])
 def test_what_no_fork_is_safe_after_is_started_by_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: list[str]
 ) -> None:
-    paths = (written(tmp_path / "lib", LIBRARY), written(tmp_path / "project", {"pkg/seen.py": SEEN}))
+    paths = (written(tmp_path / "lib", LIBRARY), written(tmp_path / "project", {"pkg/seen.py": SEEN, "hidden.py": ""}))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, paths)))
+    monkeypatch.setattr(probing, "FORKED", {"leaks"})
     with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as forks:
-        forks.load("warm:load", modules, [str(tmp_path / "project")])
+        forks.load([tmp_path / "project"], "warm:load", modules)
         run = asked(tmp_path, "seen", forks).process
     assert (run.stdout.tail if run else "").startswith("[false, ")
 
@@ -93,7 +100,7 @@ def test_what_no_fork_is_safe_after_is_started_by_its_command(
 def test_on_other_systems_it_only_starts_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as forks:
-        forks.load("warm:load", ["json"], [])
+        forks.load([], "warm:load", ["json"])
         assert not forks.ready()
         assert asked(tmp_path, "never", forks).of("epoch")
 

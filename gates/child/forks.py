@@ -6,7 +6,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
@@ -52,10 +52,10 @@ class Warm:
         self._loading, self._can = 0, False
         self._lock = RLock()
 
-    def load(self, call: str, *args: object) -> None:
-        """Have something loaded."""
+    def load(self, roots: Iterable[Path], call: str, *args: object) -> None:
+        """Have something loaded, of which nothing is to lie in these folders, nor to have a name that leads there."""
         with suppress(OSError):
-            self._connection.send(json.dumps({"load": call, "args": args}).encode())
+            self._connection.send(json.dumps({"load": call, "args": args, "roots": [*map(str, roots)]}).encode())
             self._loading += 1
 
     def ready(self) -> bool:

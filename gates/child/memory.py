@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import _lru_cache_wrapper
-from gc import collect, freeze, get_objects, unfreeze
+from gc import collect, freeze, get_objects
 from typing import Any
 
 from .asking import torch_of_project
@@ -137,7 +137,6 @@ class Rungs:
 
     def begin(self) -> None:
         """Begin to trace, and leave what is there out of each search: it does not grow, save for tensors and caches."""
-        unfreeze()  # what this process was forked with
         collect()
         kept = [*tensors_among(get_objects()), *(each for each in get_objects() if bound_of(each))]
         self._old = [weakref.ref(each) for each in kept]

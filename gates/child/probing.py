@@ -26,8 +26,8 @@ from gates.words import printable
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "1", "WANDB_ERROR_REPORTING": "0", "WANDB_DISABLE_GIT": "1"}
 THREADS = "OMP_NUM_THREADS"
 ONE_THREAD = {THREADS: "1"}
-# what may be a fork of what has torch: it times nothing, and begins no threads before it forks
-FORKED = {"recorder.__main__", "concurrency", "scaling", "calculating", "leaks"}
+# what may be a fork of what has torch: it judges neither the time of a whole run nor what a process holds
+FORKED = {"recorder.__main__", "concurrency", "scaling", "calculating"}
 MOST = 256 * 1024 * 1024
 SHARE = 0.8  # of the time limit, after which a program begins nothing new
 Entry = dict[str, object]
@@ -129,13 +129,13 @@ class Probe:
         return text.replace(str(self._copy.root), str(self.context.root))
 
 
-def warmed(context: Context, log: Path, stack: ExitStack) -> Warm | None:
+def warmed(task: Task, context: Context, log: Path, stack: ExitStack) -> Warm | None:
     """Return what forks programs after it has imported torch, until the stack is closed; none where it can't be had."""
-    root = context.apart().root
-    env = {**relocated(process.environment(), context.root, root), **ONE_THREAD}
+    copy = context.apart()
+    env = {**relocated(process.environment(), context.root, copy.root), **ONE_THREAD}
     with suppress(EvidenceUnavailable):
-        found = stack.enter_context(warm(context.python, root, log, env))
-        found.load("warm:load", ["torch", "torch._dynamo"], [str(root), str(context.root)])
+        found = stack.enter_context(warm(context.python, copy.root, log, env))
+        found.load([context.root, copy.root, *import_roots(task, copy)], "warm:load", ["torch", "torch._dynamo"])
         return found
     return None
 

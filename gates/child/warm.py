@@ -1,20 +1,24 @@
 """Imports what other programs need, once, and forks each of them from that, as if its own command had started it."""
 
+import ctypes
 import gc
 import importlib
 import importlib.util
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .asking import HERE, Places, can_fork
 
 MOST, PID = 2**20, 16  # bytes of an order, and of the id of a process
 NOTES = "gates_noting"
+SUBREAPER = 36  # of prctl(2)
 THREADS = "OMP_NUM_THREADS"  # libraries read it as they are loaded
 forked = False  # whether this is the process of a program that was forked from here
 
@@ -31,7 +35,8 @@ def main() -> None:
             os._exit(0)
         order: dict[str, Any] = json.loads(message)
         if "load" in order:
-            connection.send(b"1" if _named(order["load"])(*order["args"]) else b"0")
+            safe = _named(order["load"])(*order["args"]) and not _hides(order["roots"])
+            connection.send(b"1" if safe else b"0")
         elif _is_fork(connection, given):
             _become(order, first, lasting)
             _named(order["argv"][0])()
@@ -59,11 +64,17 @@ def _is_fork(connection: socket.socket, given: list[int]) -> bool:
 
 
 def _wait_for(pid: int, out: int, err: int, answers: int) -> NoReturn:
+    """Tell how a fork ended, once all that it started has ended with it: that is handed to this process."""
     for number in (out, err):
         os.close(number)
-    with suppress(BrokenPipeError):
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    with suppress(OSError):
         os.write(answers, f"{pid:{PID}}".encode())
         _, status, usage = os.wait4(pid, 0)
+        while left := Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+            for each in left:
+                os.kill(int(each), signal.SIGKILL)
+            os.waitpid(-1, 0)
         os.write(answers, f"{status} {usage.ru_maxrss}".encode())
     os._exit(0)
 
@@ -72,6 +83,9 @@ def _become(order: dict[str, Any], first: str, lasting: list[str]) -> None:
     """Take on folder, environment, path and arguments of the command, and note what is run from now on, if it is to."""
     global forked
     forked, env, root = True, order["env"], order["cwd"]
+    threads = env.get(THREADS, "").partition(",")[0]
+    if (torch := sys.modules.get("torch")) and env.get(THREADS) != os.environ.get(THREADS):
+        torch.set_num_threads(int(threads) if threads.isdigit() else os.cpu_count() or 1)
     os.chdir(root)
     os.environ.clear()
     os.environ.update(env)
@@ -81,9 +95,6 @@ def _become(order: dict[str, Any], first: str, lasting: list[str]) -> None:
     sys.argv = ["-c", *order["argv"][1:]]
     tempfile.tempdir = None
     importlib.invalidate_caches()
-    threads = int(env.get(THREADS) or os.cpu_count() or 1)
-    if (torch := sys.modules.get("torch")) and torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
     if "GATES_NOTED" in env:
         made = importlib.util.spec_from_file_location(NOTES, f"{notes}/sitecustomize.py")
         sys.modules[NOTES] = importlib.util.module_from_spec(made)  # type: ignore[arg-type]  # it is there
@@ -95,14 +106,22 @@ def _named(program: str) -> Any:  # noqa: ANN401  # whatever is called by it
     return getattr(importlib.import_module(f"gates_probe.{name}"), what or "main")
 
 
-def load(modules: list[str], roots: list[str]) -> bool:
-    """Import modules of libraries; return whether forks are safe after it, and nothing of a project ran meanwhile."""
+def load(modules: list[str]) -> bool:
+    """Import modules of libraries; return whether forks are safe after it."""
     try:
         for name in modules:
             importlib.import_module(name)
     except BaseException:  # noqa: BLE001  # each program says so for itself
         return False
     gc.freeze()  # no fork needs to look for garbage in it, which would copy all of it
-    files = [str(getattr(module, "__file__", None) or "") for module in [*sys.modules.values()]]
-    own = any(Places(root).shown(file) for root in roots for file in files if os.path.isabs(file))  # noqa: PTH117
-    return can_fork() and not own
+    return can_fork()
+
+
+def _hides(roots: list[str]) -> bool:
+    """Return whether a module that was loaded is of a project, or would be found there by its name."""
+    loaded = {name: str(getattr(module, "__file__", None) or "") for name, module in [*sys.modules.items()]}
+    places = [Places(root) for root in roots]
+    own = any(place.shown(file) for file in loaded.values() if os.path.isabs(file) for place in places)  # noqa: PTH117
+    names = {name.partition(".")[0] for name in loaded} - {"__main__"}
+    inside = (f"{root}/{name}{end}" for root in roots for name in names for end in (".py", "/__init__.py"))
+    return own or any(map(os.path.exists, inside))

@@ -95,7 +95,8 @@ class Bench:
             env = {"PYTHONPATH": process.joined_paths(str(self._plugin))}
             log = self._fresh("forking") / "run"
             self._warm = self._stack.enter_context(warm(self._context.python, self._context.root, log, env))
-        self._warm.load("trying.session:warm_up", [*packages], [*modules_of(self._task, self._context)])
+        roots, modules = import_roots(self._task, self._context), modules_of(self._task, self._context)
+        self._warm.load([self._context.root, *roots], "trying.session:warm_up", [*packages], [*modules])
         return self._warm
 
     def try_all(self, run: PytestRun | None, *groups: Faults) -> None:

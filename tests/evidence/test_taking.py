@@ -93,6 +93,8 @@ def wide():
 
 
 def test_double():
+    sys.path.append(".venv/site-packages")  # what is installed binds no other test
+    import lazily
     assert core.double(2) == 4
 
 
@@ -167,6 +169,7 @@ def test_filled():
 """
 FILES = {
     "pkg/__init__.py": "",
+    ".venv/site-packages/lazily.py": "",
     "pkg/core.py": CORE,
     "pkg/late.py": LATE,
     "tests/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef plain():\n    return 1\n",
@@ -319,19 +322,6 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
         assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is None
     with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
         assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
-
-
-def test_what_a_test_imports_that_is_installed_in_the_project_binds_no_other(tmp_path: Path) -> None:
-    first = "import sys\n\ndef test_lazy():\n    sys.path.append('.venv/site-packages')\n    import lazily\n"
-    files = {
-        ".venv/site-packages/lazily.py": "",
-        "tests/test_lazy.py": f"{first}    from pkg import core\n    core.double(1)\n",
-    }
-    root = written(tmp_path / "project", {**FILES, **files})
-    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
-    with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
-        tests = run_of(project.seen).tests
-        assert taking(earlier, tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
