@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from gates.check import Said
-from gates.child.probing import THREADS, Probe, Probed
+from gates.child.probing import Probe, Probed
+from gates.child.warm import THREADS
 from gates.evidence._probes import ProbeCheck, Probes, Seen, only, readable, unknown
 from gates.measuring.interval import LEVEL, Estimate, student
 from gates.model import Outcome

@@ -15,6 +15,7 @@ from gates.child import process
 from gates.child.asking import command
 from gates.child.forks import Warm, warm
 from gates.child.process import ProcessRun
+from gates.child.warm import THREADS
 from gates.config import Context
 from gates.errors import Absent, EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
@@ -24,7 +25,6 @@ from gates.task.task import Task
 from gates.words import printable
 
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "1", "WANDB_ERROR_REPORTING": "0", "WANDB_DISABLE_GIT": "1"}
-THREADS = "OMP_NUM_THREADS"
 ONE_THREAD = {THREADS: "1"}
 # what may be a fork of what has torch: it judges neither the time of a whole run nor what a process holds
 FORKED = {"recorder.__main__", "concurrency", "scaling", "calculating"}
