@@ -171,8 +171,7 @@ def _complaint(file: Path, error: ErrorDetails) -> str:
     key = str(error["loc"][0]) if error["loc"] else "gates"
     line, column = _place(file, key)
     if error["type"] == "extra_forbidden":
-        known = did_you_mean(key, Settings.model_fields)
-        return f"{file}:{line}:{column}: unknown key {key!r} in [tool.gates]{known}"
+        return f"{file}:{line}:{column}: unknown key {key!r} in [tool.gates]{did_you_mean(key, Settings.model_fields)}"
     message = error["msg"].replace("Input should be", "expected")
     return f"{file}:{line}:{column}: {key}: {message[0].lower()}{message[1:]}, found {error['input']!r:.80}"
 

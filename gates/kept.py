@@ -49,8 +49,7 @@ STORE, REWRITTEN = Path(".gates", "kept"), Path(".gates", "rewritten")
 # what evidence rests on, what tests can run, a line for each piece of evidence, and the report where all are kept
 STATE, SOURCES, PIECES, REPORT = "state.json", "sources.json", "pieces.txt", "report.json"
 SOME = "~"  # before a kind of which only a part is kept
-MOST_RUNS = 8
-MOST_BYTES = 256 * 1024**2
+MOST_RUNS, MOST_BYTES = 8, 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
 TERMINAL = "_ OLDPWD PWD SHLVL TERM_PROGRAM TMUX TMUX_PANE WINDOWID SSH_CLIENT SSH_CONNECTION SSH_TTY PS1"
 ASIDE = frozenset({MARK, *TERMINAL.split()})

@@ -150,8 +150,7 @@ def draft(task: Task) -> Report:
 
 def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = None) -> GateReport:
     """Judge one gate on evidence that is there; pure. Without a day, waivers work by that of the evidence."""
-    checks = gate.plan(task)
-    findings = (*gate.judge(task, evidence),)
+    checks, findings = gate.plan(task), (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
     findings = criteria.waive(task, findings, today or day_of(evidence))
     decision, reasons = criteria.decide_gate(findings)

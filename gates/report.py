@@ -191,9 +191,7 @@ def _turn(finding: Finding) -> int:
     return 1 if finding.waived else 0 if finding.outcome in LACKING else 2
 
 
-AROUND = 2
-EXCERPTS = 20
-MOST_BYTES = 1024 * 1024
+AROUND, EXCERPTS, MOST_BYTES = 2, 20, 1024 * 1024
 
 
 def excerpts(findings: Iterable[Finding], root: Path) -> dict[str, str]:

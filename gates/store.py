@@ -15,8 +15,7 @@ from gates.report import Report
 
 RESULT = "result.json"
 PREVIOUS = "previous.json"  # the result of the run before
-EVIDENCE = "evidence"
-STAGING = ".gates-"
+EVIDENCE, STAGING = "evidence", ".gates-"
 
 
 def prepare(out: Path) -> None:

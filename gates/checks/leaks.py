@@ -141,8 +141,7 @@ class LeakRun(Seen):
         return {name: unclear if does is grows and name in open_ else does for name, does in found.items()}
 
 
-LONGER = 3
-MOST_EPOCHS = 1000
+LONGER, MOST_EPOCHS = 3, 1000
 LOCATED = 6  # epochs that are looked at for where
 
 

@@ -74,8 +74,7 @@ class Scale(OneCall):
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
 
 
-STEP = 0.005
-MOST = 5.0
+STEP, MOST = 0.005, 5.0
 HARDLY = math.log(1.1)  # what grows by less, from the least size to the largest, is all but constant
 
 

@@ -18,8 +18,7 @@ from .asking import DONE, Places, Teller, Unreachable, cuda_of_project, in_fork,
 from .values import BOUND, MOST, encode, plain, repr_of
 
 TWICE_S = 2.0  # of processor time
-LIMIT = 500
-MOST_TEXT = 2000
+LIMIT, MOST_TEXT = 500, 2000
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
 Told = dict[str, Any]
 
@@ -29,9 +28,8 @@ class Target:
 
     def __init__(self, path: str, instance: dict[str, Any] | None, take: str | None) -> None:
         self._take = take.split(".") if take else []
-        self.name = path.partition(":")[2]
+        self.name, self._instance = path.partition(":")[2], instance
         self._owner, self._found = resolve(path)
-        self._instance = instance
         last = self.name.rpartition(".")[2]
         own = inspect.getattr_static(self._owner, last, None) if inspect.isclass(self._owner) else None
         if inspect.isfunction(own) and instance is None:

@@ -18,14 +18,11 @@ from .calculating import Target, built
 from .values import TooMuch, Unseen, differences, encode, shown
 
 ENOUGH_S = 0.01  # of calls of each thread in a round: what takes less is repeated
-LOOK_S = 0.05
-STILL_S = 4.0
-PATIENCE = 10.0
+LOOK_S, STILL_S, PATIENCE = 0.05, 4.0, 10.0
 IDLE_S = 0.01  # CPU time that threads which stand still may use
 MOST = 2000
 PAUSES = 400  # that a round is given, about
-OFTEN = 0.25
-SWITCH_S = 1e-6
+OFTEN, SWITCH_S = 0.25, 1e-6
 FAILED = 3  # rounds that failed are enough
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 Told = dict[str, object]
@@ -105,8 +102,7 @@ class _Worker:
     """One thread of a round, which begins when all are there."""
 
     def __init__(self, number: int, run: Callable[["_Worker"], None]) -> None:
-        self.number = number
-        self.returned: list[object] = []
+        self.number, self.returned = number, list[object]()
         self.error: BaseException | None = None
         self.start = self.end = 0.0
         self.thread = threading.Thread(target=run, args=[self], daemon=True)
@@ -119,8 +115,7 @@ class AtOnce:
         self._asked, self._tell, self._places = asked, tell, Places(asked["root"])
         self._begun, self._enough_s = (calls(asked), ENOUGH_S) if asked["call"] else (uses(asked), 0.0)
         self._workers = range(asked["workers"])
-        self._differed: list[Told] = []
-        self._seen: Counter[str] = Counter()
+        self._differed, self._seen = list[Told](), Counter[str]()
 
     def alone(self) -> None:
         """Do it alone, also as in a round, so that what changes with each call is seen to."""
@@ -162,8 +157,7 @@ class AtOnce:
     def run(self) -> None:
         """Run rounds until enough met or failed: with the interpreter's own switches, every other with forced ones."""
         sys.setswitchinterval(SWITCH_S)
-        seen, until = self._seen, time.monotonic() + self._asked["budget_s"]
-        chance = 0.02
+        seen, until, chance = self._seen, time.monotonic() + self._asked["budget_s"], 0.02
         while seen["met"] < self._asked["rounds"] and seen["failed"] < FAILED and time.monotonic() < until:
             forced = seen["rounds"] % 2 == 1
             count: Counter[str] = Counter()

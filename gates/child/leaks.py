@@ -47,17 +47,15 @@ def _is_epoch(given: object) -> bool:
     return True
 
 
-FRAMES = 40
+FRAMES, MOST = 40, 5
 MOST_GROWTH = 2 * 1024**3
-MOST = 5
 WARM_TRACED = 2  # epochs, by which what they make once is there
 
 
 @program
 def main(question: dict[str, Any], tell: Teller) -> None:
     """Run the epochs."""
-    epochs = Epochs(found(question["call"]), question["args"])
-    (_located if question["warm"] else _measured)(epochs, question, tell)
+    (_located if question["warm"] else _measured)(Epochs(found(question["call"]), question["args"]), question, tell)
 
 
 def _measured(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:

@@ -92,8 +92,7 @@ def storage_of(tensor: Any) -> list[tuple[int, int]]:  # noqa: ANN401
 
 def _nodes(tensors: Iterable[Any]) -> int:
     """Return how many nodes the graphs have that tensors lead back to."""
-    found: set[Any] = set()
-    left: list[Any] = []
+    found, left = set[Any](), list[Any]()
     for tensor in tensors:
         with suppress(Exception):  # a tensor of a kind that has none: torch raises what it likes
             left.append(tensor.grad_fn)
@@ -132,8 +131,7 @@ class Rungs:
         self._sentinel: object = None
         self._old: list[weakref.ref[object]] = []
         self._bounded: dict[int, tuple[int, int]] = {}  # of each cache or queue its size, and when it grew last
-        self._epochs = 0
-        self.troubles: set[str] = set()
+        self._epochs, self.troubles = 0, set[str]()
 
     def begin(self) -> None:
         """Begin to trace, and leave what is there out of each search: it does not grow, save for tensors and caches."""

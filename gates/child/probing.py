@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from gates.child import process
 from gates.child.asking import command
 from gates.child.forks import Warm, warm
-from gates.child.process import ProcessRun
+from gates.child.process import Env, ProcessRun
 from gates.child.warm import THREADS
 from gates.config import Context
 from gates.errors import Absent, EvidenceUnavailable
@@ -77,8 +77,7 @@ class Probe:
     """Runs the programs, and keeps their journals in a folder."""
 
     def __init__(self, context: Context, task: Task, folder: Path) -> None:
-        self.context = context
-        self.folder = folder
+        self.context, self.folder = context, folder
         self._copy = context.apart()
         self._warm = context.warm() if context.warm else None
         self._about = {"paths": [str(path) for path in import_roots(task, self._copy)], "root": str(self._copy.root)}
@@ -106,12 +105,7 @@ class Probe:
         return seen
 
     def run(
-        self,
-        argv: Sequence[str],
-        name: str,
-        limit_s: float,
-        env: Mapping[str, str] | None = None,
-        forks: Warm | None = None,
+        self, argv: Sequence[str], name: str, limit_s: float, env: Env | None = None, forks: Warm | None = None
     ) -> Probed:
         """Run a command in the copy; what it wrote then speaks of the project's own folder."""
         root, start = self._copy.root, forks.start if forks and forks.ready() else None
@@ -144,9 +138,7 @@ class Question(AbstractContextManager["Question"]):
     """What a program is asked, in a file in a folder of its own, with a secret that seals its answers in a journal."""
 
     def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
-        self.secret = secrets.token_hex(16)
-        self.journal = journal
-        self.folder = journal.with_suffix(".asked")
+        self.secret, self.journal, self.folder = secrets.token_hex(16), journal, journal.with_suffix(".asked")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path = self.folder / "question.json"
         told = {**asked, "secret": self.secret, "folder": str(self.folder), "journal": str(journal)}
@@ -197,8 +189,7 @@ def _clean(value: object) -> object:
 HEAD = "Traceback (most recent call last):"
 FRAME = re.compile(r'^[ \t+|]*File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>[^\n]*))?', re.MULTILINE)
 ERROR = re.compile(r"^[^\W\d][\w.]*(?:: .*)?$")
-LIMIT = 500
-READ = 256 * 1024
+LIMIT, READ = 500, 256 * 1024
 
 
 class Crash(NamedTuple):
@@ -248,8 +239,7 @@ def advice_on(error: str) -> str:
     if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", error):
         plugin = "pytest-json-report" if "--json-report" in error else f"the pytest plugin that has {unknown[1]}"
         return f"Install {plugin} {there}, or name one by --python."
-    found = re.search(r"No module named '?([^'.\s]+)(?:\.([^'\s]+))?", error)
-    if found is None:
+    if (found := re.search(r"No module named '?([^'.\s]+)(?:\.([^'\s]+))?", error)) is None:
         return ""
     if found[2]:  # what it lies in was found
         what = f"There is {found[1]}, and no {found[2]} in it"

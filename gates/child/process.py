@@ -73,8 +73,7 @@ class ProcessRun(Model):
         """Return the last line that names an error, as advice often comes after it, or else the last, without times."""
         for stream in (self.stderr, self.stdout):
             text = stream.tail.rpartition("Traceback (most recent call last):")[2]  # of chained ones the last
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
-            if lines:
+            if lines := [line.strip() for line in text.splitlines() if line.strip()]:
                 return TOOK.sub("", ([*filter(NAMES_ERROR.match, lines)] or lines)[-1])[:300]
         return "it wrote nothing"
 
@@ -135,9 +134,7 @@ Start = Callable[..., "Started | Fork"]  # what takes the arguments of `Started`
 class Running:
     """A command in a session of its own, with a mark in its environment that all that it starts inherits."""
 
-    def __init__(
-        self, argv: Sequence[str], cwd: Path, log: Path, env: Env, pass_fds: Sequence[int], start: "Start"
-    ) -> None:
+    def __init__(self, argv: Sequence[str], cwd: Path, log: Path, env: Env, fds: Sequence[int], start: Start) -> None:
         self._argv, self._mark, self._killed = tuple(argv), secrets.token_hex(16), _oom_kills()
         self._began, self._limit_s, self._duration_s = time.monotonic(), 0.0, 0.0
         self._peak: int | None = None
@@ -154,7 +151,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            pass_fds=pass_fds,
+            pass_fds=fds,
         )
         self.pid = self._child.pid
         begun(self.pid)
@@ -248,10 +245,8 @@ class _Reader:
 
     def __init__(self, pipe: IO[bytes] | None, path: Path) -> None:
         assert pipe is not None
-        self._pipe = pipe
-        self._path = path
-        self._tail = bytearray()
-        self._size = 0
+        self._pipe, self._path = pipe, path
+        self._tail, self._size = bytearray(), 0
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 

@@ -15,8 +15,7 @@ from .calculating import built
 from .memory import peak, reset_peak, resident, trim
 
 SEGMENT_S = 0.005
-WARM = 2
-LEAST, MOST = 4, 60
+WARM, LEAST, MOST = 2, 4, 60
 PAGE = 4096  # memory is never less
 CLOCKS = {"step_time_s": "wall_s", "step_cpu_time_s": "cpu_s"}
 Step = Callable[[], object]

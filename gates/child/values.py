@@ -20,9 +20,7 @@ from typing import Any
 
 FORM = "$"
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-MOST = 20_000
-DEPTH = 60
-BOUND = 400
+MOST, DEPTH, BOUND = 20_000, 60, 400
 SPECIAL = {".nan": math.nan, ".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf}
 DOUBLE, SINGLE = 1e-9, 5e-7  # the share by which numbers may be off that were computed so exactly
 NOTHING = {DOUBLE: 1e-12, SINGLE: 1e-7, 1e-6: 1e-6, 2e-3: 1e-3, 2e-2: 1e-2}  # what is still like 0

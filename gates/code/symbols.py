@@ -55,8 +55,7 @@ class Absent(Exception):
 
     def __init__(self, why: str, promise: Location | None = None, *, defined: bool = True) -> None:
         super().__init__(why)
-        self.promise = promise
-        self.defined = defined
+        self.promise, self.defined = promise, defined
 
 
 class Resolver:
@@ -64,8 +63,7 @@ class Resolver:
 
     def __init__(self, task: Task, sources: Sources) -> None:
         self._sources, self.root, self.shown = sources, sources.root, sources.shown
-        self._implementation = task.implementation
-        self._modules = ModuleFiles(task, sources)
+        self._implementation, self._modules = task.implementation, ModuleFiles(task, sources)
 
     def module(self, path: Path) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
@@ -73,8 +71,7 @@ class Resolver:
 
     def read(self) -> tuple[dict[str, SourceModule], tuple[str, ...]]:
         """Return the files of the implementation that can be parsed, and what is wrong with the others."""
-        modules: dict[str, SourceModule] = {}
-        unparsed: list[str] = []
+        modules, unparsed = dict[str, SourceModule](), list[str]()
         for path in self.python_files():
             try:
                 modules[self.shown(path)] = self.module(path)

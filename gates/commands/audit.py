@@ -26,8 +26,7 @@ NUMBER = re.compile(
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
 LISTED = 60  # lines with numbers that were not understood
-MAX_BYTES = 2 * 1024 * 1024
-MAX_CLAIMS = 5000
+MAX_BYTES, MAX_CLAIMS = 2 * 1024 * 1024, 5000
 
 
 class Audited(NamedTuple):

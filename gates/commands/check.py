@@ -81,8 +81,7 @@ def perform(
     project: Project, paths: Sequence[Path], asked: Sequence[str], *, form: str, sarif: Sequence[Path]
 ) -> tuple[str, int]:
     """Apply rules to paths; return what was found, and 1 for a certain grave finding, 3 for unread files, else 0."""
-    rules = _asked(asked, load_rules(project.rules, project.root))
-    base = Path.cwd()
+    rules, base = _asked(asked, load_rules(project.rules, project.root)), Path.cwd()
     places = [path.absolute() for path in paths or (base,)]
     files = [f for p in places for f in ([p] if p.is_file() else files_of((".",), p)) if f == p or f.suffix == ".py"]
     if not files:

@@ -60,8 +60,7 @@ def perform(
     project: config.Project, task: str, *, title: str | None, criteria: Sequence[str], described: str, base: str | None
 ) -> list[str]:
     """Write the task file and return what to say; raise `UsageError` where it exists or nothing can be proposed."""
-    root = project.root
-    path = project.tasks / f"{task}.yaml"
+    root, path = project.root, project.tasks / f"{task}.yaml"
     shown = path.relative_to(root).as_posix()
     if not TASK_ID.fullmatch(task):
         raise UsageError(f"no task id {task!r}: expected a letter, then letters, digits, '.', '_' or '-'")

@@ -181,8 +181,7 @@ def _known(kind: type[Model], entry: Entry) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name in kind.model_fields and value is not None}
 
 
-BEGINS = {"forward", "autocast_enter", "scaled_backward", "backward"}
-ENDS = {"step", "plain_step"}
+BEGINS, ENDS = {"forward", "autocast_enter", "scaled_backward", "backward"}, {"step", "plain_step"}
 COMMON = {"forward", "autocast_enter", "autocast_exit", "update"}  # about no optimizer alone
 
 

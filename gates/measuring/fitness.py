@@ -11,12 +11,9 @@ from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.task.task import Measure
 
-CROWDED = 0.30
-SOME_WAITING = 0.10
-STRETCHED = 1.2
+CROWDED, SOME_WAITING, STRETCHED = 0.30, 0.10, 1.2
 PREEMPTED = 2  # times in a whole pair
-THROTTLED = 0.05
-SLOW_CLOCK = 0.75
+THROTTLED, SLOW_CLOCK = 0.05, 0.75
 TIMES = ("step_time_s", "run_time_s", "items_per_s")
 CPU_TIME = {"step_time_s": "step_cpu_time_s", "run_time_s": "run_cpu_time_s"}
 TIMED = frozenset({*TIMES, *CPU_TIME.values()})  # what has a value for each pair

@@ -188,8 +188,7 @@ def _joined(blocks: list[list[float]]) -> list[list[float]]:
 def within(t: float, freedom: int) -> float:
     """Return the probability that |T| is at most `t` (Abramowitz and Stegun, Handbook, 26.7.3 and 26.7.4)."""
     angle = math.atan(t / math.sqrt(freedom))
-    cosine = math.cos(angle)
-    odd = freedom % 2
+    cosine, odd = math.cos(angle), freedom % 2
     term, total = (cosine if odd else 1.0), 0.0
     for i in range(freedom // 2):
         total += term

@@ -20,8 +20,7 @@ from gates.words import printable
 
 TIMEOUT_S = 300
 ASKED_ONCE = frozenset({"rev-parse", "for-each-ref", "merge-base", "remote", "symbolic-ref"})
-MAX_BLOB_BYTES = 4 * 1024 * 1024
-MAX_TOTAL_BYTES = 256 * 1024 * 1024
+MAX_BLOB_BYTES, MAX_TOTAL_BYTES = 4 * 1024 * 1024, 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
 LINK_MODE = b"120000"
 PARTIAL = (

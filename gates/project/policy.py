@@ -16,8 +16,7 @@ from gates.task import loading
 from gates.task.task import Task
 from gates.words import printable
 
-SETTINGS = "pyproject.toml"
-TEMPLATES = "reports/templates"
+SETTINGS, TEMPLATES = "pyproject.toml", "reports/templates"
 
 
 class Policy(NamedTuple):

@@ -71,8 +71,7 @@ def _status(root: Path) -> str | None:
 def digest_file(path: Path, base: Path) -> FileDigest:
     """Return a file's path relative to a folder, its SHA-256 and its size."""
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = file.tell()
+        digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     return FileDigest(path=printable(path.relative_to(base).as_posix()), sha256=digest, bytes=size)
 
 

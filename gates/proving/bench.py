@@ -34,8 +34,7 @@ class Faults:
     """Faults to be tried within `budget_s`, and the lines that tell what came of them."""
 
     def __init__(self, each: list[Told], budget_s: float) -> None:
-        self.each, self.budget_s = each, budget_s
-        self.tried = False
+        self.each, self.budget_s, self.tried = each, budget_s, False
         self.lines: list[Told] = []
 
     @property
@@ -64,10 +63,9 @@ class Bench:
 
     def __init__(self, task: Task, context: Context, stack: ExitStack, most: int) -> None:
         self._task, self._context, self._folder = task, context, context.evidence
-        self._most = most
         self._copies, self._free, self._lock = list[Path](), list[Copy](), RLock()
         self._turns = 0
-        self._stack = stack
+        self._stack, self._most = stack, most
         self._warm: Warm | None = None
         self._plugin = self._fresh("plugin")
         (self._plugin / "gates_probe").symlink_to(HERE)
@@ -101,11 +99,9 @@ class Bench:
 
     def try_all(self, run: PytestRun | None, *groups: Faults) -> None:
         """Try one group after the other, in all copies at once; `run`, without a fault, says what the tests need."""
-        faults = [fault for group in groups for fault in group.each]
-        if not faults:
+        if not (faults := [fault for group in groups for fault in group.each]):
             return
-        scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
-        roots = self.copies(min(self._most, len(faults)))
+        scratch, roots = self._fresh(f"tries-{secrets.token_hex(4)}"), self.copies(min(self._most, len(faults)))
         peak_bytes = (run and run.process.peak_memory_bytes) or 0
         common = {"peak_bytes": peak_bytes, "turns": self._turns, "pristine": str(self.pristine)}
         common["rewritten"] = str(self._context.rewritten or "")

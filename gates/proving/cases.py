@@ -120,8 +120,7 @@ class Trial:
     """Makes the cases of a task from what was seen of it without a fault."""
 
     def __init__(self, task: Task, bench: Bench, baseline: Baseline) -> None:
-        self._task = task
-        self._baseline = baseline
+        self._task, self._baseline = task, baseline
         self._tree = SourceTree.collect(task, bench.look)
         self._file = cache(partial(Text.read, bench.pristine))
 

@@ -87,8 +87,7 @@ class ChangedLines(Evidence):
         made = seen.shared(changes, task, context, seen)
         if made.asked and not made.faults.tried:
             seen.shared(benched, task, context).try_all(seen.get(PytestRun), made.faults)
-        ends = made.faults.ends
-        tried = [(name, End(end["end"])) for name, end in ends.items() if not end["idle"]]
+        tried = [(name, End(end["end"])) for name, end in made.faults.ends.items() if not end["idle"]]
         missed = [
             MissedMutant(location=mutant.location, title=printable(mutant.title), tests=tuple(map(printable, tests)))
             for mutant, tests in (made.asked[name] for name, end in tried if end is End.SURVIVED)

@@ -125,8 +125,7 @@ class _Trial:
     """Finds what can be emptied, puts the emptied files into copies and reads what the tests say of them."""
 
     def __init__(self, task: Task, context: Context, baseline: Baseline, seen: EvidenceSet) -> None:
-        self._task, self._context, self._seen = task, context, seen
-        self._baseline = baseline
+        self._task, self._context, self._seen, self._baseline = task, context, seen, baseline
         self._read = cache(partial(Text.read, context.root))
         self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
 

@@ -10,8 +10,7 @@ from gates.model import Level, Location, Model
 from gates.render.markdown import page
 from gates.words import visible
 
-PROOF_SCHEMA = "gates.proof/3"
-PROOF = "proof.json"
+PROOF_SCHEMA, PROOF = "gates.proof/3", "proof.json"
 
 
 class End(StrEnum):

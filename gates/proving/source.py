@@ -175,8 +175,7 @@ class Fault:
 
 def distinct(faults: Iterable[Fault], most: int) -> tuple[list[Fault], int]:
     """Return those that mean something, so many at most and none twice, and how many were not looked at."""
-    made: dict[tuple[str, str], Fault] = {}
-    left = 0
+    made, left = dict[tuple[str, str], Fault](), 0
     for fault in faults:
         if len(made) >= most:
             left += 1

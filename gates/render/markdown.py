@@ -150,8 +150,7 @@ def code(text: object) -> Markup:
     if not (plain := visible(_one_line(str(text)))):
         return Markup("")
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if longest else ""
+    fence, pad = "`" * (longest + 1), " " if longest else ""
     return Markup(f"{fence}{pad}{plain}{pad}{fence}")  # noqa: S704  # nothing in it can close the span
 
 

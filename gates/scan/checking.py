@@ -28,8 +28,7 @@ class Scanner:
     """Applies rules to one program; what several rules need is made once."""
 
     def __init__(self, project: Project, *, kept: bool = True) -> None:
-        self.project = project
-        self._with_kept = kept
+        self.project, self._with_kept = project, kept
         self._judged: list[Module] = []
         self._tracers: dict[object, Tracer] = {}
 

@@ -52,8 +52,7 @@ def _shipped() -> Mapping[str, Rule]:
 
 def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
     """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
-    found: dict[str, Rule] = {}
-    errors: list[str] = []
+    found, errors = dict[str, Rule](), list[str]()
     shared = cache(partial(vocabulary, folders=(folder / EVENTS, SHIPPED / EVENTS), root=root))
     files = (path for path in sorted(folder.iterdir()) if path.suffix in SUFFIXES and not path.name.startswith("."))
     for path in files:

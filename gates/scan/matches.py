@@ -29,9 +29,7 @@ class _Matcher:
     """One attempt; `holes` fills as it goes."""
 
     def __init__(self, names: Names, *, lenient: bool) -> None:
-        self._names = names
-        self._lenient = lenient
-        self._hops = 0
+        self._names, self._lenient, self._hops = names, lenient, 0
         self.holes: dict[str, Hole] = {}
 
     def _bind(self, name: str, node: ast.AST, names: Names) -> bool:

@@ -12,8 +12,7 @@ from gates.words import did_you_mean
 
 MARKERS = ("start", "end", "loop", "turn", "done")
 KEYWORDS = ("any", "not")
-MAX_LENGTH = 2000
-MAX_DEPTH = 50
+MAX_LENGTH, MAX_DEPTH = 2000, 50
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|([()|*+?])|(\S))")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -107,9 +106,7 @@ class Parser:
         self._events = events | set(MARKERS)
         self._tokens = [(m[1] or m[2] or m[3], m.start(m.lastindex or 0) + 1) for m in _TOKEN.finditer(text)]
         self._tokens.append(("", len(text.rstrip()) + 1))
-        self._depth = 0
-        self.names: set[str] = set()
-        self.positive: list[str] = []
+        self._depth, self.names, self.positive = 0, set[str](), list[str]()
 
     def whole(self) -> Node:
         """Read all of it."""
@@ -173,8 +170,7 @@ class Parser:
         word, column = self._take()
         if word != "(":
             return frozenset({self._checked(word, column)})
-        names = set()
-        sign = "|"
+        names, sign = set[str](), "|"
         while sign == "|":
             names.add(self._checked(*self._take()))
             sign, column = self._take()
@@ -236,8 +232,7 @@ class Order(NamedTuple):
 
 def _openers(word: Sequence[str]) -> list[tuple[int, int]]:
     """Return for each event where the loop begins that it is a mark of, and the loop that it stands in (-1: none)."""
-    found: list[tuple[int, int]] = []
-    opened = [-1]
+    found, opened = list[tuple[int, int]](), [-1]
     for at, event in enumerate(word):
         if event == "loop":
             found.append((at, opened[-1]))

@@ -67,8 +67,7 @@ def _all_tell(hole: str, order: Order, word: Word) -> bool:
 
 def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     """Yield the places where a rule of order is broken or kept, each once."""
-    broken: dict[tuple[str, int, str], Site] = {}
-    kept: list[Site] = []
+    broken, kept = dict[tuple[str, int, str], Site](), list[Site]()
     for trace in found:
         words = [word for word in trace.words if rule.speaks_of({event.name for event in word})]
         bad = [*_never(rule, words, trace), *_always(rule, trace, words)]

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from gates.scan.paths.place import Place
     from gates.scan.program.scope import Scope
 
-MANY = "__many__"
-HOLE = "__hole_"
+MANY, HOLE = "__many__", "__hole_"
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
 AROUND: dict[str, tuple[type[ast.AST], ...]] = {  # the kinds of surroundings that have a name
     "loop": (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),

@@ -288,8 +288,7 @@ class Rule:
     @property
     def is_certain(self) -> bool:
         """Return whether what it finds is so: an order on a path walked whole, a pattern without surroundings."""
-        form = self.form
-        return bool(self.never or (form.patterns and not (form.inside or form.has or form.not_has)))
+        return bool(self.never or (self.form.patterns and not (self.form.inside or self.form.has or self.form.not_has)))
 
 
 def compiled(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary]) -> Rule:

@@ -113,8 +113,7 @@ class CodeBinding(Located):
         return self.symbol or f"rule {self.rule}"
 
 
-WARNING = timedelta(days=14)
-LONGEST = timedelta(days=366)
+WARNING, LONGEST = timedelta(days=14), timedelta(days=366)
 NEVER_WAIVED = frozenset(  # the rules of the run itself, of belief, of the bar, and of waivers
     ["GT001", "GT002", "GT003", "GT004", "GT006", "GT007", "GT008", "EX001", "BL003", "BL004", "BL011", "BL012"]
 )

@@ -19,8 +19,7 @@ from gates.errors import UsageError
 from gates.model import Model
 from gates.words import did_you_mean, meant, place_in
 
-MAX_BYTES = 256 * 1024
-MAX_DEPTH = 20
+MAX_BYTES, MAX_DEPTH = 256 * 1024, 20
 LIBYAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
 OFF = "this line does not fit those around it; expected the same indentation as its neighbours"
 

@@ -16,9 +16,7 @@ from gates.task.task import Need
 HALF = {"float16", "bfloat16"}
 # By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
-NEAR = 0.05
-LOST = 0.05
-EVEN = 1e-3
+NEAR, LOST, EVEN = 0.05, 0.05, 1e-3
 ONE_MEAN = "1 time the mean"
 Needs = frozenset[Need]
 

@@ -80,8 +80,7 @@ class Spoiled:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._finite: dict[int, tuple[str, Tensor]] = {}
-        self._known: set[int] = set()
+        self._finite, self._known = dict[int, tuple[str, Tensor]](), set[int]()
 
     def before_call(self, module: nn.Module) -> None:
         """Remember what is finite before the module is called for the first time; a mask may be infinite."""

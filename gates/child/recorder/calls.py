@@ -143,8 +143,7 @@ class Trackers:
     """Looks, whenever something is told, for trackers that were imported meanwhile, and listens to them."""
 
     def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._heard: set[str] = set()
+        self._scene, self._heard = scene, set[str]()
 
     def look(self) -> None:
         """Listen to the trackers that are there by now."""
@@ -164,8 +163,7 @@ class Trackers:
 
     def returned(self, value: object) -> None:
         """Take what a training step returned as records, where it is made of them."""
-        many = value if isinstance(value, list | tuple) and not hasattr(value, "_fields") else [value]
-        for each in many:
+        for each in value if isinstance(value, list | tuple) and not hasattr(value, "_fields") else [value]:
             if values := numbers({"returned": each} if isinstance(each, int | float) else each):
                 self._scene.tell("log", to="return", values=values)
 

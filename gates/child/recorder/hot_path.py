@@ -48,8 +48,7 @@ class HostReads:
     """
 
     def __init__(self, places: Places, aside: Callable[[FrameType | None], bool]) -> None:
-        self._places = places
-        self._aside = aside
+        self._places, self._aside = places, aside
         self._hears_cuda = False
         self._count: Counter[Read] = Counter()
         self._reading = threading.local()  # whether a thread is in a read, which may read on its own
@@ -131,10 +130,8 @@ class HotPath:
     """Ends a step whenever an optimizer has stepped, and tells of it; of several optimizers, when all have."""
 
     def __init__(self, tell: Teller, places: Places, steps: int, seconds: float) -> None:
-        self._note = tell.note
-        self._steps = steps
-        self._until = monotonic() + seconds
-        self._rounds = 0
+        self._note, self._steps = tell.note, steps
+        self._until, self._rounds = monotonic() + seconds, 0
         self._begin()
         self._feeding = Feeding(places)
         self._sampling = Sampling(places, self._feeding)
@@ -156,9 +153,7 @@ class HotPath:
 
     def _aside(self, frame: FrameType | None) -> bool:
         """Return whether a read is none of the training thread's, or is one of a batch that is made on the host."""
-        if not self._sampling.is_watched():
-            return True
-        return self._loaders.own.active or self._feeding.makes_batches(frame)
+        return not self._sampling.is_watched() or self._loaders.own.active or self._feeding.makes_batches(frame)
 
     def _before(self, module: nn.Module) -> None:
         loading = self._loaders.own

@@ -78,8 +78,7 @@ class Thread(threading.local):
 
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
-        self.paused = False
-        self.differentiated = False
+        self.paused = self.differentiated = False
         self.reached: Reached | None = None
 
 
@@ -97,13 +96,10 @@ class Scene:
         self._write, self._places = tell.note, Places(root)
         self._numbers: dict[int, tuple[str, int, object]] = {}
         self._threads = {threading.get_ident(): 0}
-        self._troubles: set[str] = set()
+        self._troubles, self.scaling = set[str](), set[int]()
         self.watched: Callable[[], None] = lambda: None
-        self.optimizers: list[Optimizer] = []
-        self.observers: list[object] = []
-        self.scaling: set[int] = set()
-        self.attempts = 0
-        self.here = Thread()
+        self.optimizers, self.observers = list[Optimizer](), list[object]()
+        self.attempts, self.here = 0, Thread()
 
     def number_of(self, thing: object, kind: str) -> int:
         """Return the number of an object among those of its kind, from 1 on; it is kept, so that its id is its own."""
@@ -172,8 +168,7 @@ class Scene:
 
 def held(optimizer: Optimizer) -> Iterator[Tensor]:
     """Yield the parameters that an optimizer holds."""
-    for group in optimizer.param_groups:
-        yield from group["params"]
+    return (param for group in optimizer.param_groups for param in group["params"])
 
 
 def _ids(optimizer: Optimizer) -> set[int]:

@@ -16,9 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from .observing import Reached, Scene, held, is_finite, same
 
-STEPS = 3
-CALLS = 64
-MOST_PARAMETERS = 20_000_000
+STEPS, CALLS, MOST_PARAMETERS = 3, 64, 20_000_000
 TINY = 1e-12
 SECOND = "it differentiates gradients (create_graph=True); second derivatives have no reference"
 
@@ -45,9 +43,7 @@ class Reference:
         self._calls: list[Kept] = []
         self._next: Kept | None = None
         self._scale, self._by_hand = 1.0, 1.0
-        self._copies: dict[int, Tensor] = {}
-        self._compared: set[int] = set()
-        self._done: dict[int, int] = {}
+        self._copies, self._compared, self._done = dict[int, Tensor](), set[int](), dict[int, int]()
         self._why_not = ""
 
     def before_call(self, module: nn.Module) -> None:

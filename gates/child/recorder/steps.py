@@ -85,8 +85,7 @@ class Steps:
     def _ready(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
         self._before_step[id(optimizer)] = copied(optimizer)
         params = sorted({dtype_name(param.dtype) for param in held(optimizer) if param.requires_grad})
-        about = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
-        self._states[id(optimizer)] = about
+        self._states[id(optimizer)] = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
         self._scene.let_know("ready", optimizer)
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
@@ -112,8 +111,7 @@ class Steps:
         if not self._within_scaler():
             self._ready(optimizer, None)
             self._scene.let_know("before_step", optimizer)
-        closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
-        if closure is None:
+        if (closure := kwargs.get("closure") or next(filter(callable, args[1:]), None)) is None:
             self._scene.let_know("stepping", optimizer)
             return None
 
@@ -140,8 +138,7 @@ class Steps:
 def read_graph(roots: Iterable[Tensor]) -> Reached:
     """Walk the graph from the tensors that a backward pass begins at."""
     stack: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
-    seen: set[object] = set()
-    found, params = Counter[str](), list[Tensor]()
+    seen, found, params = set[object](), Counter[str](), list[Tensor]()
     scaler: GradScaler | None = None
     whole = True
     while stack and len(seen) < MOST_NODES:

@@ -22,8 +22,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from ..asking import HERE, Place, Places
 
-DEEPEST = 200
-WIDEST = 256
+DEEPEST, WIDEST = 200, 256
 TORCH = (f"{Path(torch.__file__).parent}/", HERE)
 
 
@@ -35,8 +34,7 @@ class Feeding:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._loops: set[CodeType] = set()
-        self._feeders: set[CodeType] = set()
+        self._loops, self._feeders = set[CodeType](), set[CodeType]()
         self._given: dict[int, tuple[CodeType, object]] = {}
         self._learning = False
 
@@ -103,8 +101,7 @@ class Loading:
     """What a thread waited for loaders in a step; batches that only an evaluation was asked for are no wait."""
 
     def __init__(self) -> None:
-        self.active = False
-        self._evaluated = False
+        self.active = self._evaluated = False
         self._pending = self._waited = self._all = 0.0
         self._began = perf_counter()
 
@@ -173,8 +170,7 @@ class Sampling:
     """Looks at one thread again and again: whether it waits for a batch, and on which line."""
 
     def __init__(self, places: Places, feeding: Feeding) -> None:
-        self._places = places
-        self._feeding = feeding
+        self._places, self._feeding = places, feeding
         self._outside = [0, 0]  # looks outside of loaders: at work, and at a wait
         self._lines: Counter[Place] = Counter()  # of all waits
         self._watched: tuple[int, Loading] | None = None

@@ -18,10 +18,8 @@ class Copy:
     """A copy of the project beside a pristine one that nothing runs in."""
 
     def __init__(self, root: Path, pristine: Path, turn: int = 0) -> None:
-        self.root = root
-        self._pristine = pristine
+        self.root, self._pristine, self._turn = root, pristine, turn
         self._state = dict(_stamps(root))
-        self._turn = turn
 
     def put(self, name: str, text: str) -> None:
         """Write a file with a fault, and let it look newer than all that was compiled from it."""

@@ -34,9 +34,7 @@ class Recorder:
 
     def __init__(self, told: dict[str, Any], events: TextIO) -> None:
         self._rank = {name: i for i, name in enumerate(told["tests"])}
-        self._run = told.get("run")
-        self._keys = told.get("listen", {})
-        self._events = events
+        self._run, self._keys, self._events = told.get("run"), told.get("listen", {}), events
         self._raised, self._whole = set[str](), told.get("whole", ())
 
     def say(self, event: str, **facts: object) -> None:
@@ -87,8 +85,7 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            raised = report.nodeid in self._raised
-            self.say("uncollected", id=report.nodeid, message=_last_line(report), raised=raised)
+            self.say("uncollected", id=report.nodeid, message=_last_line(report), raised=report.nodeid in self._raised)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note that a test has begun."""

@@ -64,8 +64,7 @@ def another(key: str, turn: int) -> object:
 
 def other(value: object, turn: int, mark: Callable[[], object]) -> object:
     """Return another value of the kind of one, and leave a mark; the same where no other can be made."""
-    kind = kind_of(value)
-    if kind:
+    if kind := kind_of(value):
         mark()
     return _made(kind, turn) if kind else value
 

@@ -28,19 +28,16 @@ class Worker:
 
     def __init__(self, plan: Told, *, forked: bool) -> None:
         self._plan, self._forked = plan, forked
-        self._root = Path(plan["root"])
-        self._scratch = Path(plan["scratch"])
+        self._root, self._scratch = Path(plan["root"]), Path(plan["scratch"])
         self._mark = self._scratch / "mark"
         self._copy = Copy(self._root, Path(plan["pristine"]), plan["turns"] * TURNS)
-        self._collected: set[str] = set()
-        self._kinds: dict[str, str] = {}
+        self._collected, self._kinds = set[str](), dict[str, str]()
         self._controls: dict[tuple[str, ...], Told] = {}
         self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
     def tried(self, fault: Told, deadline: float) -> Told:
         """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
-        tests, missed = self._known(fault["tests"]), False
-        tries: list[Told] = []
+        tests, missed, tries = self._known(fault["tests"]), False, list[Told]()
         for way in fault["ways"] if tests else ():
             if time.time() > deadline:
                 return {"id": fault["id"], "tries": tries, "late": True}
@@ -77,8 +74,7 @@ class Worker:
 
     def _noticed(self, fault: Told, text: str, tests: list[str], limit_s: float) -> Told:
         """Run tests with a fault in; what they notice counts only if they pass as far without it."""
-        found: Told = {}
-        aside: list[str] = []
+        found, aside = Told(), list[str]()
         for _ in range(4):
             found = {**_judged(self._run(fault, text, tests, limit_s)), "aside": aside, "idle": 0}
             if found["end"] == "survived":
@@ -200,8 +196,7 @@ def _judged(session: Told) -> Told:
     facts |= {"busy": session["busy"]}
     started = next((event["id"] for event in reversed(events) if event["event"] == "started"), "")
     ended = [event for event in events if event["event"] == "ended"]
-    failed = next((event for event in events if event.get("raised") or event.get("outcome") == "failed"), None)
-    if failed:
+    if failed := next((event for event in events if event.get("raised") or event.get("outcome") == "failed"), None):
         return {**facts, "end": "killed", "by": failed["id"], "message": failed["message"]}
     if session["why"]:
         return {**facts, "end": session["why"] if started else "broken", "by": started}

@@ -107,9 +107,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 
 MOST_READ = 10_000
 _stacks: list[IO[bytes]] = []
-_read, _online = set[str](), set[str]()
-_collected: set[str] = set()
-_deselected: set[str] = set()
+_read, _online, _collected, _deselected = set[str](), set[str](), set[str](), set[str]()
 _whole: list[pytest.Item] = []  # with those that are taken
 
 
@@ -132,8 +130,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     witness.note("asked", args=[str(arg) for arg in session.config.args])
     for item in _whole or session.items:
-        plain = watched_function(item, {}) is not None
-        _tell_of("planned", item, plain=plain)
+        _tell_of("planned", item, plain=watched_function(item, {}) is not None)
     lost = _collected - {item.nodeid for item in _whole or session.items} - _deselected
     witness.note("lost", ids=sorted(lost)[:20], count=len(lost))
 
@@ -281,8 +278,7 @@ def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
 
 def failure_of(report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
     """Return what a failure says, and the innermost line of its traceback, with an absolute path."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None:
+    if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
         return {"message": str(crash.message)[:2000], "path": str(crash.path), "line": int(crash.lineno)}
     path, line, _ = report.location or (report.nodeid, 0, "")
     text = str(getattr(report.longrepr, "errorstring", report.longrepr))  # a fixture that there is not

@@ -32,8 +32,7 @@ class Witness:
         self.in_test, self.names = False, dict[str, object]()
         self._teller: Teller | None = None
         self._events: list[dict[str, object]] = []
-        self._own = getpid()
-        self._strayed = False
+        self._own, self._strayed = getpid(), False
         os.register_at_fork(after_in_child=self._forked)
 
     def attach(self, asked: dict[str, Any]) -> None:

@@ -133,8 +133,7 @@ class Lines:
 
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
-        now = gettrace()
-        if now is None:
+        if (now := gettrace()) is None:
             self.told["unseen"][before] = "took the tracer away"
             settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
         elif now is not self.tracer:

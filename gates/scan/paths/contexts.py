@@ -22,9 +22,7 @@ Values = tuple[Value, ...]
 Named = Mapping[str, Value]
 
 
-MAX_WORK = 2_000
-MAX_PATHS = 96
-MAX_WORDS = 400
+MAX_WORK, MAX_PATHS, MAX_WORDS = 2_000, 96, 400
 
 
 class TooMany(Exception):
@@ -192,8 +190,7 @@ class Contexts:
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
 
     def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
-        found = next(filter(None, (self.project.method(owner, name) for name in names)), None)
-        if found is None:
+        if (found := next(filter(None, (self.project.method(owner, name) for name in names)), None)) is None:
             return None
         function, module, _ = found
         scope = self.project.scope_of(function, module)

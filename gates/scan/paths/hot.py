@@ -40,14 +40,13 @@ class Hot:
     """The code of a program that may be an event, and the functions that lead to some."""
 
     def __init__(self, project: Project, happening: Happening) -> None:
-        self.project = project
+        self.project, self._needs = project, happening.needs
         self.functions: dict[ast.AST, Module] = {}
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
         self._seen: dict[tuple[str, str], bool] = {}
         self._names: dict[ast.AST, frozenset[str]] = {}
-        self._needs = happening.needs
         edge = [function for each in happening.kinds for function in self._begun(each)]
         for _ in range(MAX_DEPTH):
             calls = [(function, *place) for function in edge for place in self._callers(function)]
@@ -132,8 +131,7 @@ class Hot:
 
     def _kept(self, node: ast.expr, module: Module) -> list[Mention]:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
-        found: list[Mention] = []
-        names: set[str] = set()
+        found, names = list[Mention](), set[str]()
         todo: Sequence[ast.expr] = [node]
         for _ in range(HOPS):
             names = {name for each in todo for name in _targets(each, module)} - names

@@ -74,8 +74,7 @@ class Running(Contexts):
 
     def _short(self, node: ast.BoolOp, paths: Paths, scope: Scope) -> Run:
         """Run `a and b`: the second part only where the first lets it."""
-        found: Run = []
-        decided = isinstance(node.op, ast.Or)
+        found, decided = Run(), isinstance(node.op, ast.Or)
         *parts, last = node.values
         for part in parts:
             after, paths = self.run(part, paths, scope), []
@@ -194,8 +193,7 @@ class Running(Contexts):
         """Walk a function where it is called; return the caller's paths with what it returned."""
         node, scope = closure.node, closure.scope
         self.walked.add(node)
-        names = dict(closure.outer)
-        names |= parameters_of(node, (*closure.bound, *values), named, self.place(path, scope))
+        names = {**closure.outer, **parameters_of(node, (*closure.bound, *values), named, self.place(path, scope))}
         inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             return [(after.but(names=path.names), value) for after, value in self.run(node.body, [inside], scope)]

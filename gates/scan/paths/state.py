@@ -44,8 +44,7 @@ class Word:
     __slots__ = ("_next", "before", "event", "length")
 
     def __init__(self, before: "Word | None" = None, event: Event | None = None) -> None:
-        self.before = before
-        self.event = event
+        self.before, self.event = before, event
         self.length: int = before.length + 1 if before is not None else 0
         self._next: dict[Event, Word] = {}
 

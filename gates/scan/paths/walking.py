@@ -224,8 +224,7 @@ class Walker(Running):
         """Walk the turns of a loop, each with a mark, and leave it; a loop without marks has one turn."""
         outer, guards = path.turns, path.guards
         begins, turns, ends = ([mark] if marked else [] for mark in self.marks(node, scope))
-        going = [path.happens(*begins)]
-        left: Paths = []
+        going, left = [path.happens(*begins)], Paths()
         for turn in range(1, 1 + (TURNS if marked else 1)):
             going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
             if isinstance(node, ast.While) and node.test in self.hot:

@@ -26,10 +26,8 @@ _LIBRARIES = """
 """
 LIBRARIES = frozenset(_LIBRARIES.split())
 
-SCALER = "torch.amp.GradScaler"
-OPTIMIZER = "torch.optim.Optimizer"
+SCALER, OPTIMIZER, MODULE = "torch.amp.GradScaler", "torch.optim.Optimizer", "torch.nn.Module"
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
-MODULE = "torch.nn.Module"
 
 _KINDS: dict[str, re.Pattern[str]] = {
     SCALER: re.compile(r"torch\.(cuda\.|cpu\.)?amp\.GradScaler|.*\b(Sharded)?GradScaler"),

@@ -15,9 +15,7 @@ from gates.words import grouped
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
 ASSIGNING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)
-REGISTERS = frozenset(
-    {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
-)
+REGISTERS = {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 MAX_CALLS = 4  # from function to function
 
 
@@ -153,8 +151,7 @@ class Module(SourceModule):
 
     def leading(self, word: str) -> frozenset[str]:
         """Return the functions and classes in which live code mentions a name, or one of these."""
-        found: set[str] = set()
-        todo = {word}
+        found, todo = set[str](), {word}
         for _ in range(MAX_CALLS):
             nodes = (node for name in todo for node in self.mentions.get(name, ()))
             around = (each for node in nodes for each in self.ancestors(node))

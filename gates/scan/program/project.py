@@ -24,10 +24,9 @@ class Project:
     def __init__(
         self, paths: Collection[str], load: Load, main: Collection[str] | None = None, mentions: Mentions | None = None
     ) -> None:
-        self._paths, self._mentions = paths, mentions
+        self._paths, self._mentions, self._load = paths, mentions, load
         self._main = paths if main is None else main
         self.by_name = {name_of(path): path for path in paths}
-        self._load = load
         self._loaded: dict[str, Module | None] = {}
         self._names_for: dict[str, set[str]] = {}
         self._scopes: dict[ast.AST, Scope] = {}
@@ -90,8 +89,7 @@ class Project:
     def names_for(self, word: str) -> set[str]:
         """Return the names that code may write for what ends in a word: those that imports and assignments give it."""
         if word not in self._names_for:
-            found: set[str] = set()
-            edge = {word}
+            found, edge = set[str](), {word}
             while edge:
                 found |= edge
                 given = (module.renames.get(name, ()) for module in self.modules.values() for name in edge)
@@ -204,9 +202,8 @@ class Project:
             if named := self._bound(name, source, MAX_HOPS - 1) or self.starred(name, source):
                 return named
         outside = [star for star, source in found if source is None]
-        if len(outside) == 1 and name not in BUILTINS and name not in module.bindings:
-            return canonical(f"{outside[0]}.{name}")
-        return None
+        is_from_there = len(outside) == 1 and name not in BUILTINS and name not in module.bindings
+        return canonical(f"{outside[0]}.{name}") if is_from_there else None
 
     def _tops(self, name: str) -> Iterator[str]:
         """Yield the folders on the way to a module that are in no package: those that an import may begin with."""

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 BUILTINS = frozenset(dir(builtins))
 MAX_HOPS = 6
-SAME = frozenset(
-    {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "compile"}
-)
+SAME = {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "compile"}
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
 PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "setup_optimizers", "initialize"})
 

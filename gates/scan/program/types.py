@@ -29,8 +29,7 @@ class Types:
         self._known: dict[tuple[ast.AST, Scope], str | None] = {}
         self._kinds: dict[tuple[str, str], bool | None] = {}
         self._tried: dict[tuple[ast.AST, Scope], int] = {}  # from how deep something was asked for in vain
-        self._depth = 0
-        self._cut = False
+        self._depth, self._cut = 0, False
 
     def of(self, node: ast.expr, scope: Scope) -> str | None:
         """Return the full name of an expression's class."""
