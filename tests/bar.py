@@ -16,26 +16,14 @@ TODAY = date(2026, 3, 1)
 
 def unmoved(*moves: Move, **changes: Any) -> Goalposts:
     """Goalposts that all stand where they stood, save for the moves given."""
-    facts: dict[str, Any] = {
-        "how": "git",
-        "base": "main",
-        "commit": "b" * 40,
-        "mode": Mode.BAR,
-        "moves": moves,
-        "unread": (),
-    }
+    facts = {"how": "git", "base": "main", "commit": "b" * 40, "mode": Mode.BAR, "moves": moves, "unread": ()}
     return Goalposts.model_validate({**facts, **changes})
 
 
 def a_move(part: Part = Part.BAR, **changes: Any) -> Move:
     """A threshold that was lowered."""
-    facts: dict[str, Any] = {
-        "part": part,
-        "what": "AC2 speedup at_least",
-        "before": "1.5",
-        "after": "1.2",
-        "location": Location(path="tasks/T1.yaml", line=14),
-    }
+    where = Location(path="tasks/T1.yaml", line=14)
+    facts = {"part": part, "what": "AC2 speedup at_least", "before": "1.5", "after": "1.2", "location": where}
     return Move.model_validate({**facts, **changes})
 
 

@@ -164,11 +164,8 @@ def raw_samples(
 ) -> dict[str, Any]:
     """What a benchmark writes, as plain data: a clear speedup of 2, from 12 pairs."""
     metric = {"unit": "s", "direction": "lower", "paired": paired, "arms": {"old": list(old), "new": list(new)}}
-    return {
-        "schema": "gates.samples/1",
-        "device": {"type": device, "name": f"a {device}"},
-        "metrics": {"step_time_s": metric},
-    }
+    where = {"type": device, "name": f"a {device}"}
+    return {"schema": "gates.samples/1", "device": where, "metrics": {"step_time_s": metric}}
 
 
 def samples(*, capabilities: Sequence[str] = (), **changes: Any) -> Samples:

@@ -132,9 +132,8 @@ class Manual(Module):
         first, second = optimizers
         self.manual_backward(loss_fn(self.model, tuple(batch)))
         self.clip_gradients(first, self.clip, "norm")
-        self.clipped.append(
-            nn.utils.get_total_norm([p.grad for p in self.model[0].parameters() if p.grad is not None]).item()
-        )
+        gradients = [p.grad for p in self.model[0].parameters() if p.grad is not None]
+        self.clipped.append(nn.utils.get_total_norm(gradients).item())
         first.step()
         second.step()
         first.zero_grad()

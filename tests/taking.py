@@ -60,10 +60,8 @@ def a_run_of(samples: Samples, taken: Taken | None = None, earlier: tuple[Attemp
 def a_timed_task(*measures: dict[str, object], **changes: Any) -> Task:
     """A task whose measurement has arms."""
     arms = {"old": {"call": "pkg:old"}, "new": {"call": "pkg:new"}}
-    measurement = {"id": "bench", "arms": arms, "line": 16, **changes}
-    return a_task(
-        criteria=[a_criterion(tests=[], measures=list(measures or (a_measure(),)))], measurements=[measurement]
-    )
+    bench = {"id": "bench", "arms": arms, "line": 16, **changes}
+    return a_task(criteria=[a_criterion(tests=[], measures=list(measures or (a_measure(),)))], measurements=[bench])
 
 
 def seen(

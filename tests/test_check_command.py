@@ -86,9 +86,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("beside", [{}, {"ok.py": "X = 1\n"}, {"ok.py": GOOD}], ids=["alone", "plain", "training"])
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_file_that_no_rule_speaks_of_is_not_clean_either(
-    checked: Callable[..., Result], case: str, beside: dict[str, str]
-) -> None:
+def test_unreadable_file_is_not_clean_either(checked: Callable[..., Result], case: str, beside: dict[str, str]) -> None:
     raw, said = UNREADABLE[case]
     result = checked({"bad.py": raw, **beside})
     assert (result.exit_code, result.stdout.splitlines()[0]) == (3, f"{said} (not checked)")

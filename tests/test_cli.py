@@ -155,11 +155,8 @@ def test_wrong_usage_is_2_with_one_clear_line(passing: tuple[Path, Ended], case:
 
 
 def test_bad_task_file_is_2_and_touches_no_report(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {
-        "tasks/T1.yaml": b"id: T1\ntitle: \xff\n",
-        "reports/T1/summary.md": "the last good one",
-    }
-    project = a_project(tmp_path, files)
+    task, page = b"id: T1\ntitle: \xff\n", "the last good one"
+    project = a_project(tmp_path, {"tasks/T1.yaml": task, "reports/T1/summary.md": page})
     assert_refused(gates(project, "run", "T1"), "tasks/T1.yaml:2:8: byte 0xff is not UTF-8")
     assert pages(project) == {"reports/T1/summary.md": b"the last good one"}
 
@@ -171,9 +168,8 @@ def test_task_file_outside_of_the_project_is_no_crash(tmp_path: Path) -> None:
 
 def test_bad_configuration_is_2(tmp_path: Path) -> None:
     written(tmp_path, {**GOOD, "pyproject.toml": "[tool.gates]\ntimeot_s = 3\n"})
-    assert_refused(
-        gates(tmp_path, "run", "T1"), "pyproject.toml:2:1: unknown key 'timeot_s'", "did you mean 'timeout_s'?"
-    )
+    ended = gates(tmp_path, "run", "T1")
+    assert_refused(ended, "pyproject.toml:2:1: unknown key 'timeot_s'", "did you mean 'timeout_s'?")
 
 
 @pytest.mark.parametrize("template", [b"caf\xe9", b"{{ nothing.at.all }}"], ids=["no text", "unknown name"])
@@ -318,9 +314,7 @@ def test_help_is_a_result(tmp_path: Path, args: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("out", "code"), [("| true", 141), ("2>&1 | true", 141), (">/dev/full", 4), (">/dev/full 2>&1", 4)]
 )
-def test_output_that_nobody_takes_never_looks_like_a_verdict(
-    passing: tuple[Path, Ended], args: str, out: str, code: int
-) -> None:
+def test_output_that_nobody_takes_is_no_verdict(passing: tuple[Path, Ended], args: str, out: str, code: int) -> None:
     line = f"{sys.executable} -m gates {args} {out}; exit ${{PIPESTATUS[0]}}"
     env = clean({"PYTHONUNBUFFERED": ""})  # as a shell has it
     done = subprocess.run(["bash", "-c", line], cwd=passing[0], env=env, capture_output=True, timeout=PATIENCE_S)

@@ -25,9 +25,8 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
 
 
 def test_file_is_read(tmp_path: Path) -> None:
-    written(
-        tmp_path, {"pyproject.toml": "[tool.gates]\ntasks = 't'\nreports = 'r'\ntimeout_s = 7\nkeep_going = true\n"}
-    )
+    text = "[tool.gates]\ntasks = 't'\nreports = 'r'\ntimeout_s = 7\nkeep_going = true\n"
+    written(tmp_path, {"pyproject.toml": text})
     assert config.load(tmp_path) == Settings(tasks="t", reports="r", timeout_s=7, keep_going=True)
 
 

@@ -71,18 +71,16 @@ def test_numbers_are_compared_by_their_intervals(tmp_path: Path, factor: float, 
 
 
 def test_criteria_that_came_and_went_and_other_circumstances_are_said(tmp_path: Path) -> None:
-    more = a_task(
-        criteria=[a_criterion(), a_criterion(id="AC3", text="Be new", measures=[a_measure()])], digest="e" * 64
-    )
+    new = a_criterion(id="AC3", text="Be new", measures=[a_measure()])
+    more = a_task(criteria=[a_criterion(), new], digest="e" * 64)
     before = a_folder(tmp_path / "a")
     text = compare(before, a_folder(tmp_path / "b", task=more, environment={"cores": "8"}))
     assert "  AC2: PASS -> no longer asked for (Be fast)" in text
     assert "  AC3: new, PASS (Be new)" in text
     assert "note: the task file has changed between them" in text
     assert "note: not the same cores: their times are not of one machine" in text
-    assert "note: they are of different tasks, T1 and T2" in compare(
-        before, a_folder(tmp_path / "c", task=a_task(id="T2"))
-    )
+    other = a_folder(tmp_path / "c", task=a_task(id="T2"))
+    assert "note: they are of different tasks, T1 and T2" in compare(before, other)
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:

@@ -26,10 +26,8 @@ with guarded_folder() as folder:
 
 
 def guarded(then: str, temporary: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"TMPDIR": str(temporary)}
-    return subprocess.Popen(
-        [sys.executable, "-c", GUARDED.format(then=then)], stdout=subprocess.PIPE, text=True, env=environment
-    )
+    argv = [sys.executable, "-c", GUARDED.format(then=then)]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(temporary)})
 
 
 def test_a_killed_process_leaves_neither_folder_nor_child(tmp_path: Path) -> None:

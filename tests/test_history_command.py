@@ -49,11 +49,8 @@ def test_a_log_that_cannot_be_written_is_said_and_stops_nothing(tmp_path: Path) 
 
 def test_history_tells_verdict_score_commit_and_time_and_numbers_of_this_machine_only(tmp_path: Path) -> None:
     root = a_project(tmp_path)
-    for run in (
-        a_run(4.0),
-        a_run(9.0, machine="another"),
-        a_run(2.0, dirty=True, decision="BLOCK", score=40, only="AC2"),
-    ):
+    blocked = a_run(2.0, dirty=True, decision="BLOCK", score=40, only="AC2")
+    for run in (a_run(4.0), a_run(9.0, machine="another"), blocked):
         history.log_run(root, run)
     lines = shown(root).splitlines()
     assert lines[0] == "T1  Doubling"

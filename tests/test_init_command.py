@@ -99,20 +99,15 @@ def test_what_tests_take_of_other_packages_is_no_code_of_the_project(tmp_path: P
     )
     eco = "def dumps(): ...\n\n\ndef load(): ...\n\n\ndef save(): ...\n"
     files = {**FILES, "src/words/eco.py": eco, "tests/test_store.py": tests}
-    assert bound(proposed(written(tmp_path / "project", files)))["AC2"][0] == [
-        "words.store:Store",
-        "words.store:Store.save",
-    ]
+    task = proposed(written(tmp_path / "project", files))
+    assert bound(task)["AC2"][0] == ["words.store:Store", "words.store:Store.save"]
 
 
 def test_all_tests_that_use_the_code_are_proposed_where_they_are_few(tmp_path: Path) -> None:
-    tests = {
-        "tests/test_coding.py": FILES["tests/test_coding.py"] + "\n\ndef test_nothing():\n    assert encode('') == []\n"
-    }
+    file = "tests/test_coding.py"
+    tests = {file: FILES[file] + "\n\ndef test_nothing():\n    assert encode('') == []\n"}
     task = proposed(written(tmp_path / "project", FILES | tests), "T1", "--criterion", "Encoding counts letters")
-    assert bound(task)["AC1"][1] == tuple(
-        f"tests/test_coding.py::test_{name}" for name in ("encoding_counts_letters", "nothing")
-    )
+    assert bound(task)["AC1"][1] == (f"{file}::test_encoding_counts_letters", f"{file}::test_nothing")
 
 
 def test_a_package_of_nothing_but_tests_is_no_implementation(tmp_path: Path) -> None:
@@ -156,9 +151,7 @@ def test_what_a_change_touches_inside_is_proposed_by_its_class_and_by_tests_that
     turned, many = change.replace("1", "2"), "".join(f"\ndef test_{n}():\n    Store()\n" for n in range(9))
     cases = (change, turned, "", ""), (FILES[STORE], FILES[STORE] + LOADED, ".load", ""), (change, turned, "", many)
     for old, new, name, more in cases:
-        project = written(
-            tmp_path / f"project{name}{len(more)}", {**FILES, STORE: old, "tests/test_store.py": MIXED + more}
-        )
+        project = written(tmp_path / f"p{name}{len(more)}", {**FILES, STORE: old, "tests/test_store.py": MIXED + more})
         committed(project)
         git(project, "checkout", "-qb", "change")
         (project / STORE).write_text(new)

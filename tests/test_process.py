@@ -58,9 +58,8 @@ def test_both_streams_are_kept_apart_and_beside_the_log(tmp_path: Path) -> None:
     assert ended.last_words == "last words"
     refused = "import sys; print('error: no such option\\n\\nfor more try --help', file=sys.stderr)"
     chained = "try:\n    int('x')\nexcept ValueError:\n    raise StopIteration('at last')"
-    told = [
-        run(tmp_path, each).last_words for each in (refused, chained, "print('= 2 deselected in 61.19s (0:01:01) =')")
-    ]
+    counted = "print('= 2 deselected in 61.19s (0:01:01) =')"
+    told = [run(tmp_path, each).last_words for each in (refused, chained, counted)]
     assert told == ["error: no such option", "StopIteration: at last", "= 2 deselected ="]  # the same each time
 
 

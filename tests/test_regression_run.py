@@ -58,11 +58,8 @@ def test_a_measure_against_the_base_names_one_arm(tmp_path: Path, wrong: str) ->
 
 
 def a_repository(folder: Path, build: str = "", times: float = 30) -> Path:
-    files = {
-        "pyproject.toml": "[tool.gates]\n",
-        ".gitignore": "reports/\n",
-        "tasks/T1.yaml": TASK.replace("BUILD", build),
-    }
+    task = TASK.replace("BUILD", build)
+    files = {"pyproject.toml": "[tool.gates]\n", ".gitignore": "reports/\n", "tasks/T1.yaml": task}
     return two_commits(folder, before=files, after=slower(times))
 
 

@@ -122,9 +122,8 @@ def test_truth_of_a_condition(text: str, truth: bool | None) -> None:
 
 
 def test_member_is_the_last_live_definition() -> None:
-    body = module(
-        "def f(): return 1\nif False:\n    def f(): pass\ntry:\n    x: int = 1\nexcept E:\n    x = 2\n"
-    ).tree.body
+    text = "def f(): return 1\nif False:\n    def f(): pass\ntry:\n    x: int = 1\nexcept E:\n    x = 2\n"
+    body = module(text).tree.body
     found_f, found_x = member(body, "f"), member(body, "x")
     assert (found_f and found_f.lineno, found_x and found_x.lineno) == (1, 7)
     assert member(body, "E") is None

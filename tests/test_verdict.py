@@ -145,9 +145,7 @@ def test_advisory_failure_costs_score_and_leaves_the_verdict() -> None:
 
 def test_what_could_not_be_seen_and_asks_nothing_costs_no_score() -> None:
     checks = [Planned(id="a", title="A", level=Level.SHOULD), Planned(id="b", title="B", level=Level.SHOULD)]
-    unseen, asking = (
-        a_finding(check="b", outcome=Outcome.UNKNOWN, level=level) for level in (Level.ADVISORY, Level.SHOULD)
-    )
+    unseen, asking = (a_finding(Outcome.UNKNOWN, check="b", level=level) for level in (Level.ADVISORY, Level.SHOULD))
     assert [(line.title, line.got) for line in score_gate(checks, [a_finding(check="a"), unseen]).lines] == [("A", 100)]
     assert score_gate(checks, [a_finding(check="a"), asking]).total == 50
 

@@ -124,9 +124,8 @@ def test_waiver_covers_its_criterion_and_rule_alone() -> None:
 
 
 def test_unwaived_failure_beside_a_waived_one_blocks() -> None:
-    task = a_waived_task(
-        a_waiver(rule="PF001"), criteria=[a_criterion(), a_criterion(id="AC2", measures=[a_measure()])]
-    )
+    criteria = [a_criterion(), a_criterion(id="AC2", measures=[a_measure()])]
+    task = a_waived_task(a_waiver(rule="PF001"), criteria=criteria)
     report = of(task, SLOW, a_run(a_record(TestOutcome.FAILED)))
     assert report.verdict.decision is Decision.BLOCK
     assert report.criteria[1].status is Status.FAIL

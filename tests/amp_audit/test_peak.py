@@ -70,9 +70,7 @@ def test_a_prediction_computes_nothing_and_takes_no_memory() -> None:
     assert predict_peak(make, steps=1).bytes >= 2 * 2**42
 
 
-@pytest.mark.parametrize(
-    "change", [lambda model: model.to("cpu"), lambda model: model.float(), lambda model: model.bfloat16()]
-)
+@pytest.mark.parametrize("change", [lambda m: m.to("cpu"), lambda m: m.float(), lambda m: m.bfloat16()])
 def test_a_model_may_be_moved_and_converted(change: Callable[[nn.Module], nn.Module]) -> None:
     def make() -> Callable[[], object]:
         model = change(nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64)))

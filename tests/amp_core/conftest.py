@@ -21,9 +21,8 @@ def recipe(tmp_path: Path) -> Callable[..., Path]:
         mark = f"<!-- example: {example} -->\n" if example else ""
         text = (DOCS / page).read_text(encoding="utf-8")
         script = tmp_path / "train.py"
-        script.write_text(
-            re.findall(rf"^{mark}```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[index], encoding="utf-8"
-        )
+        code = re.findall(rf"^{mark}```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[index]
+        script.write_text(code, encoding="utf-8")
         return script
 
     return written

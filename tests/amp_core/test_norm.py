@@ -47,12 +47,10 @@ def test_in_float32_a_lean_rms_norm_equals_torch() -> None:
 
 
 def test_the_gradients_of_a_lean_rms_norm_are_those_of_finite_differences() -> None:
-    module = LeanRMSNorm(6, eps=1e-6).double()
-    inputs = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
+    norm = LeanRMSNorm(6, eps=1e-6).double()
+    rows = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
     weight = torch.rand(6, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda x, w: torch.func.functional_call(module, {"weight": w}, (x,)), (inputs, weight)
-    )
+    assert torch.autograd.gradcheck(lambda x, w: torch.func.functional_call(norm, {"weight": w}, (x,)), (rows, weight))
 
 
 @pytest.mark.parametrize("dtype", HALF)

@@ -79,16 +79,14 @@ def test_emulated_bfloat16_is_kept_but_announced() -> None:
 
 
 @pytest.mark.criterion("T035/AC8")
-@pytest.mark.parametrize("requested", ["bf16", "fp16"])
-def test_a_cpu_that_emulates_a_precision_keeps_it_without_calling_it_native(requested: str) -> None:
-    resolved = resolve(requested, None, OLD_CPU)
-    assert resolved.precision.name == requested
-    assert not resolved.native
-    assert resolved.reason.endswith(
-        f"{requested} was requested by name; an old CPU has no instructions for it and emulates it"
-    )
-    assert resolved.warnings == ()  # whoever asks a CPU for it by name wants just that
-    assert resolve(requested, None, CPU).native
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_a_cpu_that_emulates_a_precision_keeps_it_without_calling_it_native(name: str) -> None:
+    found = resolve(name, None, OLD_CPU)
+    assert found.precision.name == name
+    assert not found.native
+    assert found.reason.endswith(f"{name} was requested by name; an old CPU has no instructions for it and emulates it")
+    assert found.warnings == ()  # whoever asks a CPU for it by name wants just that
+    assert resolve(name, None, CPU).native
 
 
 @pytest.mark.criterion("T035/AC1")

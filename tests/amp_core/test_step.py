@@ -248,11 +248,7 @@ def test_the_schedule_follows_applied_steps(bad: list[bool], name: str) -> None:
 @pytest.mark.criterion("T035/AC3")
 @pytest.mark.parametrize(
     ("weigh", "sizes"),
-    [
-        (None, (4, 4, 4)),
-        (lambda batch: len(batch[0]), (7, 1, 4)),
-        (lambda batch: torch.tensor(len(batch[0])), (7, 1, 4)),
-    ],
+    [(None, (4, 4, 4)), (lambda b: len(b[0]), (7, 1, 4)), (lambda b: torch.tensor(len(b[0])), (7, 1, 4))],
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_accumulated_windows_equal_one_large_batch(name: str, weigh: Any, sizes: tuple[int, ...]) -> None:
@@ -552,9 +548,7 @@ def grown(second: nn.Module, **options: Any) -> object:
 
 REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     r"parameter 2.weight is torch.float16, expected torch.float32: [^\n]+$": lambda model: a_step(model=half(model)),
-    r"LBFGS needs a closure[^\n]+AdamW[^\n]+$": lambda model: a_step(
-        model=model, optimizer=torch.optim.LBFGS(model.parameters())
-    ),
+    r"LBFGS needs a closure[^\n]+AdamW[^\n]+$": lambda m: a_step(model=m, optimizer=torch.optim.LBFGS(m.parameters())),
     r"the optimizer has no trainable parameter: [^\n]+$": lambda model: a_step(model=model.requires_grad_(False)),
     r"max_grad_norm must be a positive number or None \(no clipping\), found 0.0": lambda _: a_step(max_grad_norm=0.0),
     r"max_grad_norm has 1 limits for 2 parameter groups: give each one its own$": lambda other: grown(
@@ -563,9 +557,7 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     r"the schedule was made for 1 parameter groups, found 2: make it after the last add_param_group$": grown,
     r"parameter of another model is torch.float16": lambda other: grown(other.half(), max_grad_norm=1.0),
     r"max_grad_value must be positive, with max_grad_norm=None, found 1.0$": lambda _: a_step(max_grad_value=1.0),
-    r"parameter 0.weight is torch.bfloat16, expected torch.float32: [^\n]+$": lambda model: a_step(
-        model=model.bfloat16()
-    ),
+    r"parameter 0.weight is torch.bfloat16, expected torch.float32: [^\n]+$": lambda m: a_step(model=m.bfloat16()),
     r"a step needs at least one batch, found none: is the loader empty\?$": lambda _: a_step()(),
     r"two optimizers share a parameter: [^\n]+$": lambda model: a_step(model=model, optimizer=[fused(model)] * 2),
     "the optimizer holds no parameter of the model": lambda other: a_step(optimizer=fused(other)),

@@ -107,10 +107,8 @@ def test_a_state_is_loaded_whole_or_not_at_all(part: str) -> None:
     def build(second: Any) -> TrainStep:
         model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
         second.__name__ = "SGD"
-        made = [
-            torch.optim.AdamW(model[0].parameters(), fused=True),
-            second(model[1].parameters(), lr=0.1, momentum=0.9),
-        ]
+        first = torch.optim.AdamW(model[0].parameters(), fused=True)
+        made = [first, second(model[1].parameters(), lr=0.1, momentum=0.9)]
         return TrainStep(model, made, "fp32", error, ema=Ema(model.parameters(), 0.9))
 
     first, again = build(torch.optim.SGD), build(Refuses if part == "optimizer" else torch.optim.SGD)

@@ -89,9 +89,7 @@ def test_every_peak_grows_as_the_precision_falls() -> None:
 
 
 def test_mfu_is_the_achieved_share_of_the_peak_if_both_are_known() -> None:
-    by_token, by_sample = (
-        Throughput(A_PEAK, **{f"flops_per_{of}": flops}) for of, flops in (("token", 1e9), ("sample", 2e9))
-    )
+    by_token, by_sample = Throughput(A_PEAK, flops_per_token=1e9), Throughput(A_PEAK, flops_per_sample=2e9)
     assert by_token.mfu(None, 250.0) == 0.25
     assert by_sample.mfu(250.0, None) == 0.5
     assert by_token.mfu(250.0, None) is by_sample.mfu(None, 250.0) is None

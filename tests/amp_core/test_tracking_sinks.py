@@ -190,9 +190,8 @@ def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
         record.ParseFromString(blob)
         if record.WhichOneof("record_type") == "history":
             items = {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
-            history[record.history.step.num] = {
-                name: items[name] for name in (*METRICS.values(), "val/accuracy") if name in items
-            }
+            names = [name for name in (*METRICS.values(), "val/accuracy") if name in items]
+            history[record.history.step.num] = {name: items[name] for name in names}
     return history
 
 

@@ -101,10 +101,8 @@ def test_run_that_cannot_be_believed_supports_nothing(tmp_path: Path) -> None:
 
 
 def test_of_several_files_of_one_name_one_that_fits_is_enough(tmp_path: Path) -> None:
-    project = written(a_reported_project(tmp_path), {"other/step.py": "x = 1\n"})
-    (found,) = audited(
-        "`step.py:6`:\n```python\ndef compute_precision(use_amp: bool, cuda: bool) -> str:\n```", project
-    )
+    root = written(a_reported_project(tmp_path), {"other/step.py": "x = 1\n"})
+    (found,) = audited("`step.py:6`:\n```python\ndef compute_precision(use_amp: bool, cuda: bool) -> str:\n```", root)
     assert found.standing is Standing.CONFIRMED
 
 

@@ -58,13 +58,11 @@ def test_method_that_does_nothing_is_named_with_its_line(tmp_path: Path, body: s
     assert trace.problem == "pkg/m.py:3 only promises 'A.go': its body does nothing"
 
 
-@pytest.mark.parametrize(
-    "more", ["globals()['f'] = 1\n", "exec('f = 1')\n", "setattr(sys.modules[__name__], 'f', 1)\n"]
-)
-def test_name_that_a_module_may_make_by_an_expression_is_not_checked(tmp_path: Path, more: str) -> None:
-    found = traced(tmp_path, f"import sys\n{more}", "pkg.m:f")
+@pytest.mark.parametrize("how", ["globals()['f'] = 1\n", "exec('f = 1')\n", "setattr(sys.modules[__name__], 'f', 1)\n"])
+def test_name_that_a_module_may_make_by_an_expression_is_not_checked(tmp_path: Path, how: str) -> None:
+    found = traced(tmp_path, f"import sys\n{how}", "pkg.m:f")
     assert (found.checked, "pkg/m.py:2 makes names by an expression" in found.problem) == (False, True)
-    assert traced(tmp_path / "other", f"def g():\n    {more}", "pkg.m:f").checked
+    assert traced(tmp_path / "other", f"def g():\n    {how}", "pkg.m:f").checked
 
 
 HONEST = {

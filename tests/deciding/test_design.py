@@ -83,13 +83,11 @@ def test_many_short_starts_are_put_together_and_few_are_not() -> None:
 def test_all_looks_at_restarts_together_keep_the_error() -> None:
     design = Design(64)
     source = random.Random(4)
-    wrong = 0
+    wrong, looks = 0, (4, 6, 7, 9, 11)
     for _ in range(1500):
         medians = [source.gauss(0, 1) for _ in range(11)]
-        reach = [
-            quantile(design.level(64, 0.05), n - 1) * statistics.stdev(medians[:n]) / n**0.5 for n in (4, 6, 7, 9, 11)
-        ]
-        wrong += any(abs(statistics.fmean(medians[:n])) > r for n, r in zip((4, 6, 7, 9, 11), reach, strict=True))
+        reach = [quantile(design.level(64, 0.05), n - 1) * statistics.stdev(medians[:n]) / n**0.5 for n in looks]
+        wrong += any(abs(statistics.fmean(medians[:n])) > r for n, r in zip(looks, reach, strict=True))
     assert wrong / 1500 < 0.05
 
 

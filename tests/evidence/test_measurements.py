@@ -26,12 +26,10 @@ json.dump(samples, open(out, "w"))
 """
 
 
-def runs(
-    tmp_path: Path, *measures: dict[str, Any], device: str = "device", **changes: Any
-) -> tuple[MeasurementRun, ...]:
+def runs(folder: Path, *measures: dict[str, Any], device: str = "device", **changes: Any) -> tuple[MeasurementRun, ...]:
     files = {"bench.py": BENCH.replace("DEVICE", device), "samples.json": json.dumps(raw_samples())}
     task = a_task(criteria=[a_criterion(measures=list(measures))], **changes)
-    return Measurements.derive(task, a_context(written(tmp_path / "project", files)), EvidenceSet()).runs
+    return Measurements.derive(task, a_context(written(folder / "project", files)), EvidenceSet()).runs
 
 
 def test_each_device_that_is_asked_for_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,9 +112,7 @@ json.dump(samples, open(sys.argv[1], "w"))
 
 def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
     """Measure once more, at a speed that the code does not decide; return outcome, message and earlier attempts."""
-    columns = [
-        [seconds + (i + (i * i * (k + 1) + k) % 7) / 10**6 for i in range(12)] for k, seconds in enumerate(TIMES[speed])
-    ]
+    columns = [[s + (i + (i * i * (k + 1) + k) % 7) / 10**6 for i in range(12)] for k, s in enumerate(TIMES[speed])]
     (root / "times.json").write_text(json.dumps(columns), encoding="utf-8")
     measurements = [{"id": "bench", "run": ["python", "repeated.py", "{out}"]}]
     asking = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=measurements, **task)

@@ -288,9 +288,8 @@ def test_files_that_cannot_be_collected_fail_each_with_its_name(tmp_path: Path) 
 
 def test_error_of_collection_that_is_carried_on_from_still_fails(tmp_path: Path) -> None:
     options = pytest_options("--continue-on-collection-errors")
-    seen = seen_in(
-        tmp_path, {"tests/test_good.py": GOOD, "tests/test_import.py": "import nowhere\n", "pyproject.toml": options}
-    )
+    broken = {"tests/test_import.py": "import nowhere\n", "pyproject.toml": options}
+    seen = seen_in(tmp_path, {"tests/test_good.py": GOOD, **broken})
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.FAILED, Decision.BLOCK)
 
 

@@ -19,9 +19,8 @@ STEP = "import os, sys, time, torch\n\n\ndef few(*args):\n    {}\n"
 def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepRecording, dict[str, Outcome]]:
     files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/trained").glob("*.py")}
     root = written(tmp_path / "project", {**files, "pkg/__init__.py": "", "pkg/steps.py": STEP.format(body)})
-    task = a_task(
-        training_steps=[{"call": "pkg.steps:few", "criteria": ["AC1"], "timeout_s": 240, "line": 7, **changes}]
-    )
+    asked = {"call": "pkg.steps:few", "criteria": ["AC1"], "timeout_s": 240, "line": 7, **changes}
+    task = a_task(training_steps=[asked])
     recording = Recording.collect(task, a_context(root))
     findings = CHECK.judge(task, evidence(recording))
     (step,) = recording.seen

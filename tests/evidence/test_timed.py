@@ -26,10 +26,8 @@ def _state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(session.SEGMENT_S, "cpu", 0.010)  # what is measured here differs by far
 
 
-def run_of(
-    tmp_path: Path, *measures: dict[str, Any], files: dict[str, str] | None = None, **how: Any
-) -> MeasurementRun:
-    root = written(tmp_path / "project", {"steps.py": STEPS, **(files or {})})
+def run_of(folder: Path, *measures: dict[str, Any], files: dict[str, str] | None = None, **how: Any) -> MeasurementRun:
+    root = written(folder / "project", {"steps.py": STEPS, **(files or {})})
     task = a_task(
         implementation=["steps.py"], criteria=[a_criterion(measures=list(measures or (a_measure(),)))],
         measurements=[{"id": "bench", **how}],

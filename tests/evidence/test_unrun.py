@@ -43,9 +43,8 @@ NOTHING_MISSED = {
 
 def judged(folder: Path, files: dict[str, str], **criteria: list[str]) -> dict[str, list[Finding]]:
     """What is found of each criterion, in one run; of each, the tests that it names."""
-    asked = a_task(
-        entry_points=[], measurements=[], criteria=[a_criterion(id=name, tests=own) for name, own in criteria.items()]
-    )
+    wanted = [a_criterion(id=name, tests=own) for name, own in criteria.items()]
+    asked = a_task(entry_points=[], measurements=[], criteria=wanted)
     given = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "def same(x): return x\n", **files}
     seen = all_evidence(asked, PytestRun.derive(asked, a_context(written(folder / "project", given)), EvidenceSet()))
     return {one.id: [*_criterion_tests.judge_tests(asked, one, seen)] for one in asked.criteria}

@@ -102,9 +102,7 @@ def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Pa
     (root / "outside").symlink_to("../elsewhere")
     copy_project(root, tmp_path / "copy", 1)
     copy = tmp_path / "copy"
-    names = sorted(
-        path.relative_to(copy).as_posix() for path in copy.rglob("*") if not path.is_dir() or path.is_symlink()
-    )
+    names = sorted(one.relative_to(copy).as_posix() for one in copy.rglob("*") if not one.is_dir() or one.is_symlink())
     assert names == [".hidden", "data/x.bin", "outside", "pkg/core.py", "pkg/inside", "reports/templates/summary.md.j2"]
     assert (copy / "pkg/inside").readlink() == Path("../data")  # for the copy of a copy, too
     assert (copy / "outside").readlink() == tmp_path / "elsewhere"

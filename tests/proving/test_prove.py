@@ -130,9 +130,8 @@ SMALL = {
 def of_two(code: str, *tests: str) -> str:
     """The task with two criteria for one code, each with a test of its own."""
     each = "  - {{id: AC{}, text: Both, code: [{{{}}}], tests: ['tests/test_core.py::{}']}}\n"
-    return SMALL["tasks/T1.yaml"].partition("  - id")[0] + "".join(
-        each.format(i, code, test) for i, test in enumerate(tests, 1)
-    )
+    criteria = "".join(each.format(i, code, test) for i, test in enumerate(tests, 1))
+    return SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
 
 
 MARKED = """\

@@ -70,12 +70,9 @@ def blocking() -> Report:
             a_criterion(id="AC3", text="Be kind", level="should", tests=["tests/test_kind.py"], line=20),
         ]
     )
+    crash = Location(path="pkg/core.py", line=2)
     run = a_run(
-        a_record(
-            TestOutcome.FAILED,
-            message="assert 5 == 4\n  where 5 = double(2)",
-            crash=Location(path="pkg/core.py", line=2),
-        ),
+        a_record(TestOutcome.FAILED, message="assert 5 == 4\n  where 5 = double(2)", crash=crash),
         a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_odd[{EVIL}]", message=EVIL),
         a_record(id="tests/test_core.py::test_good"),
         a_record(TestOutcome.SKIPPED, id="tests/test_kind.py::test_skip", message="no device | here"),

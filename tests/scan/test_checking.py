@@ -43,9 +43,8 @@ def test_file_that_cannot_be_read_is_named_and_never_clean(tmp_path: Path, raw: 
 
 def test_file_that_did_not_change_is_parsed_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "module_of", noted := Mock(wraps=module_of))
-    root = written(
-        tmp_path, {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
-    )
+    files = {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
+    root = written(tmp_path, files)
     written(root, {"use.py": "from compat import a\na.GradScaler()\n"})
     first, again = checked(root), checked(root)
     assert ([call.args[0] for call in noted.mock_calls], again.sites) == (["compat.py", "use.py"], first.sites)

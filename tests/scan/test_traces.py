@@ -187,11 +187,9 @@ def test_a_framework_in_the_program_itself_may_step_what_it_prepared() -> None:
     )
     assert broken("amp-plain-step", walked) == []
     prepared = "    model, optimizer = engine.prepare(model, optimizer)\n"
-    helper = f"def made(engine, model, both):\n    optimizer = torch.optim.AdamW(model.parameters())\n{prepared}"
-    helper += "    if both: return model, optimizer\n    return model\ndef main"
-    apart = FRAMEWORK.replace(prepared, "    model, optimizer = made(engine, model, True)\n").replace(
-        "def main", helper
-    )
+    made = f"def made(engine, model, both):\n    optimizer = torch.optim.AdamW(model.parameters())\n{prepared}"
+    made += "    if both: return model, optimizer\n    return model\ndef main"
+    apart = FRAMEWORK.replace(prepared, "    model, optimizer = made(engine, model, True)\n").replace("def main", made)
     assert broken("amp-plain-step", apart) == []
     assert len(broken("amp-plain-step", bare)) == 1
 

@@ -136,10 +136,8 @@ def test_bundle_is_not_taken_for_a_limit_that_it_was_not_made_for() -> None:
     found = about(lower, with_bundles(handed()))
     assert (found.outcome, found.message.endswith("a.json was made for another limit")) == (Outcome.UNKNOWN, True)
     assert "no measure asks for what it holds" in of("a.json", with_bundles(handed()), lower).message
-    other_level = a_cuda_task(
-        criteria=[a_criterion(id="AC9", tests=[], measures=[a_measure(on="cuda", level="should")])]
-    )
-    assert about(other_level, with_bundles(handed())).outcome is Outcome.PASSED
+    should = a_cuda_task(criteria=[a_criterion(id="AC9", tests=[], measures=[a_measure(on="cuda", level="should")])])
+    assert about(should, with_bundles(handed())).outcome is Outcome.PASSED
 
 
 def test_run_of_another_machine_counts_for_any_device_too() -> None:

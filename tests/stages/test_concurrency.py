@@ -51,9 +51,7 @@ def test_rounds_without_a_failure_pass_with_their_bound() -> None:
          "2 of 2 threads stand still: thread 1 at pkg/a.py:7 (f); thread 2 outside the project"),
     ],
 )  # fmt: skip
-def test_what_shows_too_little_is_unknown_and_what_was_provoked_fails(
-    expected: Outcome, changes: dict[str, Any], told: str
-) -> None:
+def test_too_little_is_unknown_and_what_went_wrong_fails(expected: Outcome, changes: dict[str, Any], told: str) -> None:
     outcome, message = said(**changes)
     assert outcome is expected
     assert told in message

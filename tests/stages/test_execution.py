@@ -42,9 +42,8 @@ def test_good_run_passes_every_check() -> None:
 
 @pytest.mark.parametrize("end", [TestOutcome.FAILED, TestOutcome.ERROR])
 def test_bad_test_fails_at_its_crash_with_a_command(end: TestOutcome) -> None:
-    bad = a_record(
-        end, id="tests/test_core.py::test_x[a b]", message="Boom\nmore", crash=Location(path="pkg/core.py", line=2)
-    )
+    crash = Location(path="pkg/core.py", line=2)
+    bad = a_record(end, id="tests/test_core.py::test_x[a b]", message="Boom\nmore", crash=crash)
     (finding,) = findings(a_run(a_record(), bad))["EX002"]
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.HIGH, "pkg/core.py:2")
     assert finding.message == f"tests/test_core.py::test_x[a b] {end.value}: Boom"
@@ -159,9 +158,8 @@ def test_suite_whose_every_subtest_was_skipped_proves_nothing() -> None:
 
 
 def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_what_to_install() -> None:
-    errors = [
-        CollectError(id=f"tests/test_{i}.py", message="E   ModuleNotFoundError: No module named 'pkg'") for i in "abc"
-    ]
+    said = "E   ModuleNotFoundError: No module named 'pkg'"
+    errors = [CollectError(id=f"tests/test_{i}.py", message=said) for i in "abc"]
     differ = CollectError(id="gw1", message="Different tests were collected\n--- gw0\n\nTo see why, see the docs")
     (told,) = findings(a_run(collect_errors=(differ,), process=a_process(2)))["EX001"]
     assert told.message == "gw1 could not be collected: Different tests were collected --- gw0 To see why, see the docs"
@@ -169,10 +167,8 @@ def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_wha
     first, other = found["EX001"]
     assert "tests/test_a.py and 2 more files could not be collected: ModuleNotFoundError" in first.message
     assert "pip install -e ." in first.remediation and "tests/test_c.py" in first.impact
-    assert (other.message, other.remediation) == (
-        "t.py could not be collected: boom",
-        "Fix what keeps it from being collected.",
-    )
+    assert other.message == "t.py could not be collected: boom"
+    assert other.remediation == "Fix what keeps it from being collected."
 
 
 @pytest.mark.parametrize(

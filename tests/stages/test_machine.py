@@ -138,9 +138,8 @@ def test_trying_again_until_it_is_uncertain_does_not_launder_a_block() -> None:
     slower = a_measure(ratio=["new", "old"], at_least=None, at_most=1.05)
     task = a_timed_task(slower)
     noisy = some_samples(old=[1.0] * PAIRS, new=[1.0 + (i % 8) / 40 for i in range(PAIRS)])
-    missed = an_attempt(
-        old=[1.0] * PAIRS, new=[1.12 + i / 1000 for i in range(PAIRS)], missed=(task.criteria[0].measures[0].name,)
-    )
+    name = task.criteria[0].measures[0].name
+    missed = an_attempt(old=[1.0] * PAIRS, new=[1.12 + i / 1000 for i in range(PAIRS)], missed=(name,))
     found = by_check(task, seen(noisy, None, missed))["measure:AC1:0"]
     assert (found.outcome, found.rule) == (F, "PF003")
     assert found.message.endswith("attempt 1 missed it, and with this one it is too uncertain to say otherwise")

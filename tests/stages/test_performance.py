@@ -94,9 +94,7 @@ def test_measure_applies_where_the_device_has_what_it_needs(limit: float, outcom
         ({"when": ["amx_bf16"]}, measured("wrote no samples file"), ""),
     ],
 )
-def test_what_was_not_measured_well_is_unknown_with_its_reason(
-    asked: dict[str, object], seen: Measurements, said: str
-) -> None:
+def test_what_is_measured_badly_is_unknown_with_reason(asked: dict[str, object], seen: Measurements, said: str) -> None:
     finding = found(asking(a_measure(**asked)), seen)
     assert (finding.outcome, said in finding.message) == (U, True)
 

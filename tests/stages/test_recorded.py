@@ -136,9 +136,8 @@ ADVICE = {
 @pytest.mark.parametrize("aspect", ADVICE)
 def test_what_trains_all_the_same_is_advice(aspect: str) -> None:
     run, seen = ADVICE[aspect]
-    failed = [
-        f for f in of(aspect, judged(recorded(run, after_overflow(overflows=(seen,))))) if f.outcome is Outcome.FAILED
-    ]
+    found = of(aspect, judged(recorded(run, after_overflow(overflows=(seen,)))))
+    failed = [finding for finding in found if finding.outcome is Outcome.FAILED]
     assert [(finding.level, finding.blocks) for finding in failed] == [(Level.ADVISORY, False)]
     assert "overflows again" not in failed[0].impact  # of a scale that fell too far
 

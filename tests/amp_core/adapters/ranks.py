@@ -211,9 +211,8 @@ def a_killed_fit_goes_on_bit_for_bit(rank: Rank, folder: Path, how: str) -> None
         step.loss_fn = lambda model, batch: loss_fn(lambda inputs: model(functional.dropout(inputs, 0.3)), batch)
         torch.manual_seed(100 + rank.index)
         data = TensorDataset(*a_batch(0, size=48))
-        stream = Stream(
-            loader(data, batch_size=4, device=rank.device, seed=0, rank=rank.index, world=rank.size), rank.device
-        )
+        batches = loader(data, batch_size=4, device=rank.device, seed=0, rank=rank.index, world=rank.size)
+        stream = Stream(batches, rank.device)
         with Tracker(4, []) as tracker:
             result = fit(
                 step, stream, tracker, Plan(steps, accumulate=2), resume=resume,

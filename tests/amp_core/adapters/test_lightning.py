@@ -101,11 +101,10 @@ def test_resuming_from_a_lightning_checkpoint_is_bit_identical(name: str, tmp_pa
     data = kit.batches(8, bad=[2])
     whole, first, second = (kit.resumable(name) for _ in range(3))
     module = kit.fit(whole, data, max_epochs=2)
-    kit.save_after_training(first, data, tmp_path / "saved.ckpt")
+    saved = tmp_path / "saved.ckpt"
+    kit.save_after_training(first, data, saved)
     resumed = kit.Module()
-    kit.a_trainer(second, max_epochs=2).fit(
-        resumed, kit.a_loader(data), ckpt_path=tmp_path / "saved.ckpt", weights_only=True
-    )
+    kit.a_trainer(second, max_epochs=2).fit(resumed, kit.a_loader(data), ckpt_path=saved, weights_only=True)
     kit.assert_same(module.model, resumed.model)
     assert whole.scaler.state_dict() == second.scaler.state_dict() != first.scaler.state_dict()
     assert torch.equal(*(plugin.schedule.lr for plugin in (whole, second) if plugin.schedule))

@@ -39,9 +39,7 @@ def test_a_forward_pass_evaluates_in_its_dtype_without_a_graph(name: str, dtype:
         (torch.full((1,), float("nan"), dtype=torch.bfloat16), "bf16 inference gave numbers that are not finite"),
     ],
 )
-def test_inference_that_did_other_work_fails_the_benchmark(
-    output: Tensor, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inference_that_did_other_work_fails(output: Tensor, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     forward = GPT.forward
 
     def wrong(self: GPT, tokens: Tensor) -> Tensor:

@@ -48,10 +48,8 @@ HONEST = {  # the code, a test written anew, data beside it, and one more test
 }
 
 
-def judged(
-    tmp_path: Path, change: dict[str, str], base: dict[str, str] = BASE
-) -> tuple[list[Finding], BaseTests, Task]:
-    root = written(tmp_path / "project", base)
+def judged(folder: Path, change: dict[str, str], base: dict[str, str] = BASE) -> tuple[list[Finding], BaseTests, Task]:
+    root = written(folder / "project", base)
     committed(root)
     git(root, "checkout", "-q", "-b", "change")
     written(root, change)
@@ -71,15 +69,10 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     base |= {"pkg/gone.py": CORE, "tests/test_gone.py": TEST.replace("pkg.core", "pkg.gone")}
     del base["tests/test_core.py"]
     change = {"pkg/core.py": BROKEN, **{f"tests/test_{name}.py": text for name, text in WEAKENED.items()}}
-    change |= {
-        "pkg/gone.py": "def twice(x):\n    return x + x\n",
-        "tests/test_gone.py": TWICE,
-        "tests/test_failing.py": "",
-    }
+    change |= {"pkg/gone.py": "def twice(x):\n    return x + x\n", "tests/test_gone.py": TWICE}
+    change["tests/test_failing.py"] = ""
     found, tests, task = judged(tmp_path, change, base)
-    assert {(each.rule, each.outcome, each.criterion, each.blocks) for each in found} == {
-        ("BL022", Outcome.FAILED, "AC1", True)
-    }
+    assert {(f.rule, f.outcome, f.criterion, f.blocks) for f in found} == {("BL022", Outcome.FAILED, "AC1", True)}
     gone = {(f"tests/test_gone.py::test_double[{case}]", "not found") for case in ("1-2", "7-14")}
     fails = {(f"tests/test_{name}.py::test_double[7-14]", "failed") for name in (*WEAKENED, "failing")}
     assert {(each.subject, each.actual) for each in found} == gone | fails  # what failed at the base proves nothing
@@ -153,8 +146,7 @@ def test_a_test_without_its_marker_or_by_another_name_stands_for_all_its_criteri
 
 
 @pytest.mark.parametrize(
-    ("now", "stood"),
-    [(TASK, ("AC1",)), (TASK.replace("Double a", "Treble a"), ()), (TASK.replace("AC1", "AC2"), ())],
+    ("now", "stood"), [(TASK, ("AC1",)), (TASK.replace("Double a", "Treble a"), ()), (TASK.replace("AC1", "AC2"), ())]
 )
 def test_a_criterion_in_the_words_of_the_base_stood_there(now: str, stood: tuple[str, ...], tmp_path: Path) -> None:
     _, tests, _ = judged(tmp_path, {"tasks/T1.yaml": now})  # no test is another: none is run

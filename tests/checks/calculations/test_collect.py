@@ -352,9 +352,7 @@ def test_what_keeps_a_call_from_being_judged(called: Called, case: str) -> None:
 
 def test_places_are_those_of_the_function_or_of_the_crash(called: Called) -> None:
     runs = called[0]
-    places = {
-        case: str(runs[case].crash or runs[case].place) for case in ("upside down", "dies", "quits", "import breaks")
-    }
+    places = {key: str(runs[key].crash or runs[key].place) for key in ("upside down", "dies", "quits", "import breaks")}
     line = CORE.splitlines().index
     assert places == {
         "upside down": f"pkg/core.py:{line('def upside_down(a, b):') + 1}-{line('    return b / a') + 1}",

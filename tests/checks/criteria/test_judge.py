@@ -113,9 +113,7 @@ def test_rule_that_finds_nothing_shows_nothing() -> None:
     assert (finding.outcome, finding.actual) == (U, "found nothing")
 
 
-@pytest.mark.parametrize(
-    "tree", [ruled(site(ok=True), unparsed=("pkg/x.py:1: bad",)), ruled(problem="there is no code rule 'x'")]
-)
+@pytest.mark.parametrize("tree", [ruled(site(ok=True), unparsed=("pkg/x.py:1: bad",)), ruled(problem="no rule 'x'")])
 def test_rule_is_unknown_where_not_everything_was_looked_at(tree: SourceTree) -> None:
     assert only(RULED, "BL001", tree).outcome is U
 
@@ -224,9 +222,7 @@ def of_criteria(passed: int, failed: int, unseen: int, **changes: object) -> tup
      (4, 0, 1, P, "4/5 (80.0%)"), (3, 1, 1, U, "3/5 (60.0%)"), (3, 0, 2, U, "3/5 (60.0%)"), (2, 2, 1, F, "2/5 (40.0%)"),
      (0, 0, 5, U, "0/5 (0.0%)"), (0, 5, 0, F, "0/5 (0.0%)"), (2, 1, 0, F, "2/3 (66.7%)")],
 )  # fmt: skip
-def test_coverage_is_the_share_that_passed(
-    passed: int, failed: int, unseen: int, outcome: Outcome, actual: str
-) -> None:
+def test_coverage_is_the_share_of_passed(passed: int, failed: int, unseen: int, outcome: Outcome, actual: str) -> None:
     task, pieces = of_criteria(passed, failed, unseen)
     assert covered(task, *pieces) == (outcome, actual)
 

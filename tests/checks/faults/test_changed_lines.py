@@ -21,12 +21,8 @@ from gates.proving.emptied_code import EmptiedCode
 BEFORE = "def kept(x):\n    return x > 1\n\n\ndef price(count):\n    return count * 2\n"
 AFTER = BEFORE.replace("    return count * 2\n", "    if count > 10:\n        return count\n    return count * 2\n")
 TESTS = "from pkg.core import kept, price\n\n\ndef test_kept():\n    assert kept(3)\n\n\ndef test_price():\n"
-TASK = a_task(
-    entry_points=[],
-    criteria=[a_criterion(code=[{"symbol": "pkg.core:price"}])],
-    measurements=[],
-    tests=["tests", "pkg"],
-)
+PRICED = a_criterion(code=[{"symbol": "pkg.core:price"}])
+TASK = a_task(entry_points=[], criteria=[PRICED], measurements=[], tests=["tests", "pkg"])
 
 
 def judged(

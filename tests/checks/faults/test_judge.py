@@ -100,11 +100,8 @@ def test_without_a_look_nothing_is_judged() -> None:
 
 
 def test_the_report_names_who_noticed() -> None:
-    symbols = (
-        a_symbol(),
-        a_symbol("halve", End.SURVIVED),
-        a_symbol("TABLE", End.NOT_TRIED, why="it has no body", spared=True),
-    )
+    table = a_symbol("TABLE", End.NOT_TRIED, why="it has no body", spared=True)
+    symbols = (a_symbol(), a_symbol("halve", End.SURVIVED), table)
     (section,) = _emptied.page(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
     assert [row[0] for row in section.rows] == ["tests/test_core.py::test_double", "none", "not judged: it has no body"]
 

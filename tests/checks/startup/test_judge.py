@@ -48,9 +48,8 @@ def test_import_blocks_only_where_it_is_a_defect(ending: Outcome) -> None:
 
 def test_modules_that_fail_at_one_line_are_one_cause() -> None:
     where = Location(path="pkg/__init__.py", line=3)
-    modules = [
-        a_module(f"pkg.m{i}", F, error="E: x", why="does not import by itself: E: x", location=where) for i in range(3)
-    ]
+    why = "does not import by itself: E: x"
+    modules = [a_module(f"pkg.m{i}", F, error="E: x", why=why, location=where) for i in range(3)]
     (cause,) = causes(findings("EX008", started(*modules)))
     assert cause.title == "pkg.m0 does not import by itself: E: x (and 2 more like it)"
 
