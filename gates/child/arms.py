@@ -33,8 +33,9 @@ from .asking import (
     torch_of_project,
 )
 from .memory import peak, reset_peak, resident
-from .timing import own_pipes, started, wait_for
+from .timing import own_pipes, started, tell_of, wait_for
 from .values import encode
+from .warm import given
 
 PROTOCOL = "gates.worker/1"
 FLAGS = {"amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f"}
@@ -47,14 +48,18 @@ Told = dict[str, Any]
 def main() -> None:
     """Import the module, start the arms, and tell of each how it ended."""
     asked = json.loads(sys.argv[1])
-    arms, ends, numbers = asked["arms"], asked["ends"], own_pipes(asked)
+    for each in (asked, *asked["arms"].values()):
+        each.update({end: given.get(each[end], each[end]) for end in ("orders", "answers", "ends") if end in each})
+    arms, ends, go, numbers = asked["arms"], asked["ends"], asked["go"], own_pipes(asked)
+    forks = bool(asked["module"]) and _import(asked["module"], next(iter(arms.values()))["asked"]["paths"])
+    if go is not None:
+        tell_of(ends, {"arm": "", "quiet": forks and asked["module"] in sys.modules and not _children()})
+        if not os.read(go, 1):
+            leave()
     if asked["processor"] is not None:
         os.sched_setaffinity(0, {asked["processor"]})
-    if asked["module"]:
-        _import(asked["module"], next(iter(arms.values()))["asked"]["paths"])
     begun: dict[int, tuple[str, float]] = {}
     for key, arm in arms.items():
-        forks = bool(asked["module"]) and can_fork()
         pid = os.fork() if forks else started(key, arm, ends)
         if pid:
             begun[pid] = key, perf_counter()
@@ -67,7 +72,8 @@ def main() -> None:
     leave()
 
 
-def _import(module: str, paths: list[str]) -> None:
+def _import(module: str, paths: list[str]) -> bool:
+    """Import the module of arms; return whether these may be forked."""
     sys.argv = [module]
     import_from(paths)
     gc.disable()  # next to nothing of what an import makes is garbage
@@ -77,6 +83,14 @@ def _import(module: str, paths: list[str]) -> None:
         traceback.print_exc()
     gc.freeze()  # no fork needs to look for garbage in it, which would copy all of it
     gc.enable()
+    return can_fork()
+
+
+def _children() -> bool:
+    """Return whether an import has left a process that runs on, as far as this system tells."""
+    with suppress(OSError):
+        return bool(Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii"))
+    return True
 
 
 def alone() -> None:

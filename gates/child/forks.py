@@ -71,12 +71,14 @@ class Warm:
 
     def start(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], **others: Any) -> Fork | Started:  # noqa: ANN401
         """Return one of our programs as a fork that does what its command would, or else its command."""
-        given = json.dumps({"argv": argv[len(command("", "")) - 1 :], "cwd": str(cwd), "env": dict(env)}).encode()
+        pass_fds: Sequence[int] = others.get("pass_fds", ())
+        about = {"argv": argv[len(command("", "")) - 1 :], "cwd": str(cwd), "env": dict(env), "files": [*pass_fds]}
         pipes = [os.pipe() for _ in range(3)]
         (out, _), (err, _), (answers, _) = pipes
         sent = 0
         with self._lock, suppress(OSError):
-            sent = self.ready() and socket.send_fds(self._connection, [given], [theirs for _, theirs in pipes])
+            files = [*(theirs for _, theirs in pipes), *pass_fds]
+            sent = self.ready() and socket.send_fds(self._connection, [json.dumps(about).encode()], files)
         for _, theirs in pipes:
             os.close(theirs)
         if pid := sent and os.read(answers, PID):

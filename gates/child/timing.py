@@ -35,9 +35,10 @@ def main() -> None:
 def own_pipes(asked: Told) -> set[int]:
     """Return the pipes of all arms, and keep them from what is started."""
     pipes = {arm[end] for arm in asked["arms"].values() for end in ("orders", "answers")}
-    for number in (*pipes, asked["ends"]):
+    pipes |= {asked["ends"], *([] if asked["go"] is None else [asked["go"]])}
+    for number in pipes:
         os.set_inheritable(number, False)
-    return pipes | {asked["ends"]}
+    return pipes
 
 
 def wait_for(begun: dict[int, tuple[str, float]], numbers: set[int], ends: int) -> None:
@@ -61,7 +62,7 @@ def started(key: str, arm: Told, ends: int) -> int:
             arm["argv"], cwd=arm["cwd"], env=env, stdin=given, pass_fds=passed, start_new_session=not passed
         )
     except (OSError, ValueError) as error:
-        _tell(ends, {"arm": key, "not_started": str(getattr(error, "strerror", None) or error)})
+        tell_of(ends, {"arm": key, "not_started": str(getattr(error, "strerror", None) or error)})
         return 0
     process.returncode = 0  # its end is waited for by its number
     return process.pid
@@ -71,9 +72,10 @@ def _tell_end(ends: int, key: str, begun: float, status: int, usage: resource.st
     took = {"wall_s": perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
     unit = 1 if sys.platform == "darwin" else 1024
     code = os.waitstatus_to_exitcode(status)
-    _tell(ends, {"arm": key, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
+    tell_of(ends, {"arm": key, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
 
 
-def _tell(ends: int, told: Told) -> None:
+def tell_of(ends: int, told: Told) -> None:
+    """Tell the gate something of an arm, or of all."""
     with suppress(OSError):  # the gate is gone
         os.write(ends, json.dumps(told).encode() + b"\n")

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import os
+import runpy
 import signal
 import socket
 import sys
@@ -14,13 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .asking import HERE, Places, can_fork
+from .asking import HERE, Places, can_fork, import_from
 
-MOST, PID = 2**20, 16  # bytes of an order, and of the id of a process
+MOST, MOST_FILES, PID = 2**20, 250, 16  # bytes of an order, files given with it, and bytes of the id of a process
 NOTES = "gates_noting"
 SUBREAPER = 36  # of prctl(2)
 THREADS = "OMP_NUM_THREADS"  # libraries read it as they are loaded
 forked = False  # whether this is the process of a program that was forked from here
+given: dict[int, int] = {}  # the files that it was given, by the numbers that they have for who gave them
 
 
 def main() -> None:
@@ -30,42 +32,43 @@ def main() -> None:
     first, *others = sys.path
     lasting = [path for path in others if path not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     while True:
-        message, given, *_ = socket.recv_fds(connection, MOST, 3)
+        message, files, *_ = socket.recv_fds(connection, MOST, MOST_FILES)
         if not message:
             os._exit(0)
         order: dict[str, Any] = json.loads(message)
         if "load" in order:
             safe = _named(order["load"])(*order["args"]) and not _hides(order["roots"])
             connection.send(b"1" if safe else b"0")
-        elif _is_fork(connection, given):
+        elif _is_fork(connection, files):
+            given.update(zip(order["files"], files[3:], strict=True))
             _become(order, first, lasting)
             _named(order["argv"][0])()
             return
 
 
-def _is_fork(connection: socket.socket, given: list[int]) -> bool:
+def _is_fork(connection: socket.socket, files: list[int]) -> bool:
     """Fork twice, and return whether this is the last: the process between waits for it, and tells how it ended."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     if os.fork():
-        for number in given:
+        for number in files:
             os.close(number)
         return False
     connection.close()
     if pid := os.fork():
-        _wait_for(pid, *given)
+        _wait_for(pid, *files)
     os.setsid()
-    for number, stream in zip(given, (1, 2), strict=False):
+    for number, stream in zip(files, (1, 2), strict=False):
         os.dup2(number, stream)
-    for number in given:
+    for number in files[:3]:
         os.close(number)
     return True
 
 
-def _wait_for(pid: int, out: int, err: int, answers: int) -> NoReturn:
+def _wait_for(pid: int, out: int, err: int, answers: int, *others: int) -> NoReturn:
     """Tell how a fork ended, once all that it started has ended with it: that is handed to this process."""
-    for number in (out, err):
+    for number in (out, err, *others):
         os.close(number)
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     with suppress(OSError):
@@ -104,6 +107,17 @@ def _become(order: dict[str, Any], first: str, lasting: list[str]) -> None:
 def _named(program: str) -> Any:  # noqa: ANN401  # whatever is called by it
     name, _, what = program.partition(":")
     return getattr(importlib.import_module(f"gates_probe.{name}"), what or "main")
+
+
+def run() -> None:
+    """Run a script, or `-m` and a module, as Python does."""
+    del sys.argv[0]
+    is_module = sys.argv[0] == "-m"
+    import_from([os.getcwd() if is_module else os.path.dirname(os.path.realpath(sys.argv[0]))])  # noqa: PTH109, PTH120
+    if is_module:
+        runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(os.path.abspath(sys.argv[0]), run_name="__main__")  # noqa: PTH100
 
 
 def load(modules: list[str]) -> bool:

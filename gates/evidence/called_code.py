@@ -10,6 +10,8 @@ from typing import NamedTuple, Self
 
 from gates.check import Evidence, EvidenceSet
 from gates.child import process
+from gates.child.asking import command as program
+from gates.child.forks import Warm
 from gates.child.trying.keeping import marked
 from gates.config import Context
 from gates.errors import Absent, EvidenceUnavailable
@@ -74,17 +76,29 @@ def _filled(command: Sequence[str], device: str) -> Command:
 
 
 def _run_once(
-    one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str], marks: Path
+    one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str], marks: Path, forks: Warm | None
 ) -> tuple[bool, str, float]:
     """Run a command, or some steps of an arm; return whether it ended well and answered, how it ended, and its time."""
     if one.arm is not None:
-        return True, "steps taken", _took_steps(one, task, copy, env, marks)
+        return True, "steps taken", _took_steps(one, task, copy, env, marks, forks)
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
         out, limit = Path(fresh) / "out", one.timeout_s or copy.timeout_s
-        argv = copy.argv(command, out=str(out))
-        ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
+        argv, log, start = copy.argv(command, out=str(out)), Path(fresh) / "run", None
+        if forks:
+            argv, start = program(copy.python, "warm:run", *argv[1:]), forks.start
+        ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=log, env=env, start=start)
         answered = not any("{out}" in word for word in command) or _is_answered(out, one.answers)
         return ended.exit_code == 0 and not ended.timed_out and answered, ended.ended, ended.duration_s
+
+
+def _forks(one: Standing, context: Context) -> Warm | None:
+    """Return what has imported torch and forks a command or an arm, where a run has one and that is safe."""
+    first, *words = one.command
+    is_python = first in {"python", "python3"} and bool(words) and (words[0] == "-m" or words[0].endswith(".py"))
+    if not (one.arm.call if one.arm else is_python):
+        return None
+    forks = context.warm() if context.warm else None
+    return forks if forks and forks.ready() else None
 
 
 def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
@@ -97,13 +111,15 @@ def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
     return all(each.of in metrics and set(each.arms) <= metrics[each.of].arms.keys() for each in answers)
 
 
-def _took_steps(one: Standing, task: Task, copy: Context, env: dict[str, str], marks: Path) -> float:
+def _took_steps(
+    one: Standing, task: Task, copy: Context, env: dict[str, str], marks: Path, forks: Warm | None
+) -> float:
     """Let an arm that called the code before its steps take some until one calls it, else one; return their time."""
     assert one.arm is not None
     limit_s, took_s = one.timeout_s or copy.timeout_s, 0.0
     start = bench.launch(one.arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh, bench.Bench(Path(fresh)) as running:
-        worker = running.start("arm", start._replace(env={**env, **start.env}))
+        worker = running.start("arm", start._replace(env={**env, **start.env}), forks)
         worker.hello(timeout_s=limit_s)
         if hoisted := (marks / CALLED).exists():
             (marks / CALLED).rename(marks / BEFORE)
@@ -186,13 +202,17 @@ def _tried(asked: Asked, code: Code, task: Task, copies: Bench) -> tuple[Command
     for file, own in functions.items():
         parts = stubs(dict.fromkeys(own, refused), guard(file, task.implementation, root))
         texts[file.path] = marked(file.but(parts), marks / CALLED)
-    for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
+    commands = [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]
+    forks = _forks(one, copies.look)
+    for command, how in [*((each, forks) for each in commands if forks), *((each, None) for each in commands)]:
+        for mark in marks.iterdir():  # of a fork that did not fail
+            mark.unlink()
         with copies.faulty(texts) as copy:
             try:
-                well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks)
+                well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks, how)
             except EvidenceUnavailable as error:
                 well, ended, took_s = False, str(error), 0
-        if called := (marks / CALLED).exists():
+        if (called := (marks / CALLED).exists()) and not (well and how):
             break
     anew = all(is_called_anew(each) for own in functions.values() for each in own)
     before = not called and (marks / BEFORE).exists()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from pydantic import ValidationError
 
 from gates.child.asking import command
+from gates.child.forks import Warm
 from gates.child.guardian import remove
 from gates.child.noting import noting_env
 from gates.child.process import Running, running
@@ -51,10 +52,10 @@ class Launch(NamedTuple):
         """Return the module that makes the step of a call."""
         return str(self.asked["call"]).partition(":")[0] if self.asked else ""
 
-    def shares_with(self, other: "Launch") -> bool:
-        """Return whether one process can import what both arms need, and nothing that only one of them does."""
-        shared = self.argv[:-1], self.cwd, self.env, self.module
-        return bool(self.module) and shared == (other.argv[:-1], other.cwd, other.env, other.module)
+    @property
+    def needs(self) -> tuple[object, ...]:
+        """Return what is the same of arms for which one process can import what all need, and no more; none is none."""
+        return (self.argv[:-1], self.cwd, *self.env.items(), self.module) if self.module else ()
 
 
 class ArmFailed(EvidenceUnavailable):
@@ -98,6 +99,11 @@ class Start:
         self._started, self._lines = started, Lines(ends)
         self.told: dict[str, Told] = {}
 
+    def is_quiet(self, timeout_s: float) -> bool:
+        """Wait for what the process tells of its import; return whether that worked and left nothing that runs on."""
+        line = self._lines.next(time.monotonic() + timeout_s)
+        return bool(line and json.loads(line)["quiet"])
+
     def end_of(self, key: str, timeout_s: float = 0.0) -> Ended | None:
         """Return how an arm ended, if it does in time; as this process did, where that is gone."""
         limit = time.monotonic() + timeout_s
@@ -117,9 +123,11 @@ class Start:
 class Bench:
     """The processes of a measurement; use it as a context, after which they are gone."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, log: str = "workers") -> None:
+        self._folder, self._log = folder, folder / log
         self._stack = ExitStack()
+        self._start: Start | None = None
+        self._go: int | None = None
         self._running: Running | None = None
         self._commands: tuple[int, Start] | None = None
 
@@ -131,6 +139,7 @@ class Bench:
 
     def end(self, patience_s: float = 0.0) -> None:
         """End all processes; what has nothing left to do may take a moment."""
+        self._tell_to_go(b"")
         try:
             if patience_s and self._running is not None:
                 self._running.wait(patience_s)
@@ -149,14 +158,25 @@ class Bench:
         words += [f"the last line written is {visible(ended.last_words)!r:.300}"] if wrote else []
         return f" ({'; '.join(words)})" if words else ""
 
-    def start(self, name: str, launch: Launch) -> "Worker":
+    def start(self, name: str, launch: Launch, forks: Warm | None = None) -> "Worker":
         """Start a worker; it has said nothing yet."""
-        return self.start_all({name: launch})[name]
+        return self.start_all({name: launch}, forks=forks)[name]
 
-    def start_all(self, launches: Mapping[str, Launch], processor: int | None = None) -> dict[str, "Worker"]:
-        """Start workers, from one process that has imported what they need where that is the same, on a processor."""
+    def start_all(
+        self,
+        launches: Mapping[str, Launch],
+        processor: int | None = None,
+        forks: Warm | None = None,
+        *,
+        waits: bool = False,
+    ) -> dict[str, "Worker"]:
+        """Start workers, from one process that has imported what they need where that is the same, on a processor.
+
+        That process is one of the `forks`, where these are given. If it `waits`, it starts them when told to `go`.
+        """
         first = next(iter(launches.values()))
-        shared = len(launches) > 1 and all(first.shares_with(other) for other in launches.values())
+        alike = first.needs and {launch.needs for launch in launches.values()} == {first.needs}
+        shared = bool(alike) and (len(launches) > 1 or forks is not None)
         arms, ours, theirs = {}, dict[str, tuple[int, int]](), list[int]()
         for name, launch in launches.items():
             orders, ordered = os.pipe()
@@ -166,8 +186,26 @@ class Bench:
             arms[name] = {**launch.order, "asked": launch.asked, "orders": orders, "answers": answers}
             self._closed_with_it(ordered, heard)
         like = first if shared else Launch((sys.executable,), first.cwd)
-        start = self._started("arms", {"module": like.module, "arms": arms, "processor": processor}, theirs, like)
+        go, self._go = os.pipe() if waits else (None, None)
+        theirs += [] if go is None else [go]
+        asked = {"module": like.module, "arms": arms, "processor": processor, "go": go}
+        start = self._start = self._started("arms", asked, theirs, like, forks if shared else None)
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
+
+    def is_quiet(self, timeout_s: float) -> bool:
+        """Wait until workers that wait have imported all; return whether that worked and left nothing that runs on."""
+        return bool(self._start and self._start.is_quiet(timeout_s))
+
+    def go(self) -> None:
+        """Have workers started that wait for it."""
+        self._tell_to_go(b"1")
+
+    def _tell_to_go(self, word: bytes) -> None:
+        if self._go is not None:
+            with suppress(OSError):  # where it is gone, its end says so
+                os.write(self._go, word)
+            os.close(self._go)
+            self._go = None
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well.
@@ -193,15 +231,16 @@ class Bench:
             raise ArmFailed(f"{name}: the clock says that it took {ended.wall_s:g} s, expected above 0")
         return ended
 
-    def _started(self, program: str, asked: Told, theirs: list[int], like: Launch) -> Start:
+    def _started(self, program: str, asked: Told, theirs: list[int], like: Launch, forks: Warm | None = None) -> Start:
         """Start what starts arms; the ends of pipes that are its own are given up."""
         heard, ends = os.pipe()
         self._closed_with_it(heard)
         argv = command(like.argv[0], program, json.dumps({**asked, "ends": ends}))
         argv[1:1] = ["-I", "-S"] if program == "timing" else []  # it needs the standard library alone
         try:
-            started = running(argv, cwd=like.cwd, log=self._folder / "workers", env=like.env, pass_fds=(*theirs, ends))
-            self._running = self._stack.enter_context(started)
+            start = forks.start if forks else None
+            own = running(argv, cwd=like.cwd, log=self._log, env=like.env, pass_fds=(*theirs, ends), start=start)
+            self._running = self._stack.enter_context(own)
         finally:
             for number in (*theirs, ends):
                 os.close(number)

@@ -1,12 +1,15 @@
 """Commands that stand for a criterion are asked whether they call its code, in a real project."""
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from building import GOOD, a_context, collected, raw_samples, written
 
 from gates.check import EvidenceSet
+from gates.child.forks import Fork, Warm, warm
 from gates.errors import EvidenceUnavailable
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.source_tree import SourceTree
@@ -92,14 +95,17 @@ def seen(folder: Path, *asked: tuple[str, str, str]) -> dict[str, CommandCall]:
     return {call.criterion: call for call in calls_of(folder, {name: symbol for name, symbol, _ in asked}, runs)}
 
 
-def calls_of(folder: Path, symbols: dict[str, str], measurements: str) -> tuple[CommandCall, ...]:
+def calls_of(
+    folder: Path, symbols: dict[str, str], measurements: str, forks: Warm | None = None
+) -> tuple[CommandCall, ...]:
     """The calls of criteria, each with its symbol and a measurement that has its name."""
     criteria = "".join(
         f'  - {{id: {name}, text: {name}, code: [{{symbol: "pkg.core:{symbol}"}}], measures: [{{from: m_{name}, '
         "ratio: [old, new], of: step_time_s, at_least: 1}]}\n" for name, symbol in symbols.items()
     )  # fmt: skip
     root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": f"{TASK}{criteria}measurements:\n{measurements}"})
-    found = collected(spec.load(root / "tasks/T1.yaml", root), a_context(root), SourceTree, CalledCode).get(CalledCode)
+    context = replace(a_context(root), warm=lambda: forks)
+    found = collected(spec.load(root / "tasks/T1.yaml", root), context, SourceTree, CalledCode).get(CalledCode)
     assert found and (root / "pkg/core.py").read_text(encoding="utf-8") == CORE
     return found.calls
 
@@ -129,6 +135,26 @@ def test_what_a_command_calls_is_seen_in_its_children_too(tmp_path: Path) -> Non
     assert {name for name, call in calls.items() if call.misses} == {"IMPORTS", "ENTRY"}
     assert calls["IMPORTS"].part == "measurement m_IMPORTS"
     assert {name for name, call in calls.items() if call.unheard} == {"SWALLOWS"}
+
+
+def test_the_same_is_seen_in_forks_of_what_has_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = {
+        "SCRIPT": "run: [python, calls.py, '{out}']", "MODULE": "run: [python, -m, calls, '{out}']",
+        "IMPORTS": "run: [python, imports.py, '{out}']", "FAILS": "run: [python, -m, fails, '{out}']",
+        "ARM": "arms: {old: {call: 'arms:calls'}, new: {call: 'arms:hoisted'}}",
+    }  # fmt: skip
+    symbols, runs = (
+        dict.fromkeys(ways, "double"),
+        "".join(f"  - {{id: m_{name}, {how}}}\n" for name, how in ways.items()),
+    )
+    begun, start = dict[object, object](), Warm.start
+    monkeypatch.setattr(Warm, "start", lambda *given, **more: begun.setdefault(object(), start(*given, **more)))
+    with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as forks:
+        forks.load([], "warm:load", ["json"])
+        forked = calls_of(tmp_path / "forked", symbols, runs, forks)
+    assert forked == calls_of(tmp_path / "started", symbols, runs)
+    assert [type(each) for each in begun.values()] == [Fork] * 6
+    assert {call.criterion for call in forked if call.called and not call.hoisted} == {"SCRIPT", "MODULE", "ARM"}
 
 
 ARMS = {
