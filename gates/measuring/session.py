@@ -6,6 +6,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +32,9 @@ COPY = "a second copy of "
 MOST_START_S = 300.0
 FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 
+LEAVES_S = 2.0
+AHEAD = 4  # starts that import at the same time, where there are so many processors
+Workers = tuple[Bench, Mapping[str, Worker]]  # of a start
 Settled = Callable[[Samples, Taken], bool]
 
 
@@ -77,21 +81,20 @@ def is_copy_due(pairs: int, arms: int, split: int) -> bool:
 class _Running:
     number: int
     left: int
-    workers: dict[str, Worker] = field(default_factory=dict)
+    workers: Mapping[str, Worker] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
     round_s: float = 0.0
 
 
 def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]:
     """Measure until the samples decide, or all pairs are taken, or the budget is spent; raise `ArmFailed`."""
-    bench = Bench(folder)
-    session = Session(plan, bench)
+    session = Session(plan, folder)
     try:
         progress.so_far = lambda: f"{counted(session.pairs, 'pair')} taken"
-        with bench:
+        with session.stack:
             return session.run(settled)
     except ArmFailed as error:
-        failed = ArmFailed(f"{error}{bench.last_words if isinstance(error, ArmEnded) else ''}")
+        failed = ArmFailed(f"{error}{session.bench.last_words if isinstance(error, ArmEnded) else ''}")
         failed.pairs = session.pairs
         raise failed from error
 
@@ -99,8 +102,10 @@ def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]
 class Session:
     """The state of one measurement while it goes on."""
 
-    def __init__(self, plan: Plan, bench: Bench) -> None:
-        self._plan, self._asked, self._bench = plan, plan.asked, bench
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self._plan, self._asked, self._folder, self.stack = plan, plan.asked, folder, ExitStack()
+        self.bench = self.stack.enter_context(Bench(folder))
+        self._begun, self._ahead, self._alone = 0, list[Workers](), os.cpu_count() == 1
         self._began, self._before = time.monotonic(), machine.observe()
         self._most, self._split = plan.asked.pairs, 1
         self._copy, self._patience = COPY + plan.names[0], max(5.0, plan.asked.budget_s)
@@ -160,7 +165,7 @@ class Session:
             return {name: workers[name].run(steps[name], timeout_s=self._patience) for name in order}
         seed = self._source.randrange(1, 2**32)
         arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in order}
-        return {name: self._bench.time(name, arm(seed), timeout_s=self._patience).as_step for name, arm in arms.items()}
+        return {name: self.bench.time(name, arm(seed), timeout_s=self._patience).as_step for name, arm in arms.items()}
 
     @property
     def _left_s(self) -> float:
@@ -196,10 +201,9 @@ class Session:
 
     def _started(self, number: int, block: int) -> _Running:
         """Start a process for each arm and a copy of the first, all at once; then warm them up, one after the other."""
-        seed = self._source.randrange(1, 2**32)
-        arms = {**self._plan.arms, self._copy: self._plan.arms[self._plan.names[0]]}
-        processor = self._source.choice(sorted(os.sched_getaffinity(0))) if self._plan.one_processor else None
-        workers = self._bench.start_all({name: arm(seed) for name, arm in arms.items()}, processor)
+        self._ahead = self._ahead or self._begin()
+        self.bench, workers = self._ahead.pop(0)
+        self.bench.go()
         running = _Running(number, block, workers)
         for name, worker in workers.items():
             hello = worker.hello(timeout_s=self._plan.start_s)
@@ -214,6 +218,28 @@ class Session:
             running.steps[name] = max(least, math.ceil(self._segment_s / self._split / one_s))
             running.round_s += one_s * (running.steps[name] + 1)
         return running
+
+    def _begin(self) -> list[Workers]:
+        """Begin the next starts, which import at the same time, and do no more until they are due.
+
+        Where that fails, or leaves anything that would run beside what is measured, each start begins when it is due.
+        """
+        needs = {arm(0).needs for arm in self._plan.arms.values()}
+        if self._alone or len(needs) > 1 or () in needs:
+            return [self._begin_one(waits=False)]
+        begun = [self._begin_one(waits=True) for _ in range(min(AHEAD, os.cpu_count() or 1))]
+        self._alone = not all(bench.is_quiet(self._plan.start_s) for bench, _ in begun)
+        for bench, _ in begun if self._alone else ():
+            bench.end(LEAVES_S)
+        return self._begin() if self._alone else begun
+
+    def _begin_one(self, *, waits: bool) -> Workers:
+        self._begun += 1
+        bench = self.stack.enter_context(Bench(self._folder, f"workers-{self._begun}"))
+        seed, first = self._source.randrange(1, 2**32), self._plan.arms[self._plan.names[0]]
+        arms = {name: arm(seed) for name, arm in {**self._plan.arms, self._copy: first}.items()}
+        processor = self._source.choice(sorted(os.sched_getaffinity(0))) if self._plan.one_processor else None
+        return bench, bench.start_all(arms, processor, waits=waits)
 
     @property
     def _segment_s(self) -> float:
@@ -256,7 +282,7 @@ class Session:
             self._gpu = machine.gpu(len(running.workers))
         collected = {name: running.workers[name].collect(timeout_s=self._patience) for name in self._plan.names}
         ended = {name: worker.stop() for name, worker in running.workers.items()}
-        self._bench.end(GONE_S if all(ended.values()) else 0.0)
+        self.bench.end(GONE_S if all(ended.values()) else 0.0)
         self._got.take_memory(collected, ended)
         self._running = _Running(running.number, 0)
 

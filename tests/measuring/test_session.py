@@ -1,14 +1,17 @@
 """The procedure of a measurement: turns, restarts, copies, looks and budgets."""
 
+import os
 from collections import Counter
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from arming import a_folder, a_plan
+from arming import STEPS, a_folder, a_plan
 
+from gates.child.noting import Noted, noting
 from gates.measuring import session
 from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import Samples
@@ -37,6 +40,41 @@ def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
     assert len(samples.metrics["process_peak_bytes"].arms["fp32"]) == 3
     assert (taken.ended, taken.pairs, taken.baseline, taken.same_result) == ("all pairs", 12, "fp32", True)
     assert min(times.arms["fp32"]) > 2 * min(times.arms["amp"])
+
+
+LOGS = "import fcntl, subprocess, threading\nopen(__file__ + '.log', 'a').write('x')\nTEXT = open(__file__).read()\n"
+ALONE = {
+    "threading.Thread(target=threading.Event().wait, daemon=True).start()\n": 2 + 3 * 4,  # each arm for itself, too
+    "CHILD = subprocess.Popen(['sleep', '60'])\n": 2 + 3,
+    "fcntl.flock(LOCK := open(__file__ + '.lock', 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)\n": 2 + 3,  # one at a time
+}
+
+
+@pytest.mark.parametrize(("more", "imports"), [("", 4), *ALONE.items()])
+def test_starts_import_at_the_same_time_unless_it_leaves_something_or_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, imports: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    root = a_folder(tmp_path)
+    (root / "steps.py").write_text(LOGS + more + STEPS, encoding="utf-8")
+    _, taken = measure(a_plan(root, TWO, pairs=6, restarts=3), tmp_path, lambda _samples, _taken: False)
+    assert (taken.ended, taken.restarts) == ("all pairs", (1, 1, 2, 2, 3, 3))
+    assert (root / "steps.py.log").read_text() == "x" * imports
+
+
+def test_a_measurement_rests_on_the_same_whether_its_starts_import_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, seen = a_folder(tmp_path), list[object]()
+    (root / "steps.py").write_text(LOGS + STEPS, encoding="utf-8")
+    for cpus in (1, 2):
+        monkeypatch.setattr(os, "cpu_count", partial(int, cpus))
+        (folder := tmp_path / f"{cpus}").mkdir()
+        with noting(folder) as notes:
+            measure(a_plan(root, TWO, pairs=6, restarts=3), tmp_path, lambda _samples, _taken: False)
+        noted, steps = Noted.of(notes, ()), str(root / "steps.py")
+        seen.append((noted.doubt, noted.read, {"raises", "work"} & {*noted.idle[steps]}))
+    assert seen == [("", (steps,), {"raises"})] * 2
 
 
 def looked(tmp_path: Path, arms: dict[str, Any], last: int, **changes: Any) -> tuple[Taken, list[tuple[int, int]]]:
@@ -84,7 +122,7 @@ def test_arms_are_split_and_end_with_their_budget(
 
 @pytest.mark.parametrize("starts", [2, 3])
 def test_a_dear_start_is_made_where_it_fits_until_there_are_enough_to_differ(starts: int, tmp_path: Path) -> None:
-    session = Session(a_plan(a_folder(tmp_path), TWO, budget_s=8e4, restarts=4), None)  # type: ignore[arg-type]  # no process
+    session = Session(a_plan(a_folder(tmp_path), TWO, budget_s=8e4, restarts=4), tmp_path)
     session._running = running = _Running(starts, left=0, round_s=1.0)
     session._starting_s = starts * 6.4e4
     session._end_block_where_due()
