@@ -35,7 +35,7 @@ from .asking import (
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, tell_of, wait_for
 from .values import encode
-from .warm import given
+from .warm import children, given
 
 PROTOCOL = "gates.worker/1"
 FLAGS = {"amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f"}
@@ -53,7 +53,7 @@ def main() -> None:
     arms, ends, go, numbers = asked["arms"], asked["ends"], asked["go"], own_pipes(asked)
     forks = bool(asked["module"]) and _import(asked["module"], next(iter(arms.values()))["asked"]["paths"])
     if go is not None:
-        tell_of(ends, {"arm": "", "quiet": forks and asked["module"] in sys.modules and not _children()})
+        tell_of(ends, {"arm": "", "quiet": forks and asked["module"] in sys.modules and _is_childless()})
         if not os.read(go, 1):
             leave()
     if asked["processor"] is not None:
@@ -86,11 +86,11 @@ def _import(module: str, paths: list[str]) -> bool:
     return can_fork()
 
 
-def _children() -> bool:
-    """Return whether an import has left a process that runs on, as far as this system tells."""
+def _is_childless() -> bool:
+    """Return whether an import has left no process that runs on, as far as this system tells."""
     with suppress(OSError):
-        return bool(Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii"))
-    return True
+        return not children()
+    return False
 
 
 def alone() -> None:

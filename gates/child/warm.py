@@ -74,12 +74,17 @@ def _wait_for(pid: int, out: int, err: int, answers: int, *others: int) -> NoRet
     with suppress(OSError):
         os.write(answers, f"{pid:{PID}}".encode())
         _, status, usage = os.wait4(pid, 0)
-        while left := Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+        while left := children():
             for each in left:
                 os.kill(int(each), signal.SIGKILL)
             os.waitpid(-1, 0)
         os.write(answers, f"{status} {usage.ru_maxrss}".encode())
     os._exit(0)
+
+
+def children() -> list[str]:
+    """Return the ids of the processes that this one has started or was handed; raise `OSError` where nothing tells."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
 
 
 def _become(order: dict[str, Any], first: str, lasting: list[str]) -> None:

@@ -143,10 +143,8 @@ def test_the_same_is_seen_in_forks_of_what_has_torch(tmp_path: Path, monkeypatch
         "IMPORTS": "run: [python, imports.py, '{out}']", "FAILS": "run: [python, -m, fails, '{out}']",
         "ARM": "arms: {old: {call: 'arms:calls'}, new: {call: 'arms:hoisted'}}",
     }  # fmt: skip
-    symbols, runs = (
-        dict.fromkeys(ways, "double"),
-        "".join(f"  - {{id: m_{name}, {how}}}\n" for name, how in ways.items()),
-    )
+    symbols = dict.fromkeys(ways, "double")
+    runs = "".join(f"  - {{id: m_{name}, {how}}}\n" for name, how in ways.items())
     begun, start = dict[object, object](), Warm.start
     monkeypatch.setattr(Warm, "start", lambda *given, **more: begun.setdefault(object(), start(*given, **more)))
     with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as forks:
