@@ -46,7 +46,7 @@ from gates.task.task import Task, task_model
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE_S = 300  # no test passes by it: it ends what hangs, however busy the machine is
+PATIENCE_S = 200  # no test passes by it: it ends what hangs, however busy the machine is
 
 
 def a_task(**changes: Any) -> Task:
