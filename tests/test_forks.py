@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from building import PATIENCE_S, a_context, a_task, written
 
@@ -16,7 +17,7 @@ from gates.child.forks import Warm, warm
 from gates.child.noting import Noted, noting
 from gates.child.probing import Probe, Probed
 
-BUSY = "import threading\nthreading.Thread(target=input, daemon=True).start()\n"
+BUSY = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
 LIBRARY = {"library.py": "", "hidden.py": "", "threads.py": BUSY}
 SEEN = """\
 import json, os, sys, tempfile, time
@@ -69,7 +70,7 @@ def test_a_fork_has_folder_arguments_paths_environment_and_streams_of_its_comman
 def test_a_fork_ends_as_its_command_would(tmp_path: Path, forks: Warm, code: str, ended: str) -> None:
     run = asked(tmp_path, "does", forks, code, limit_s=1 if "limit" in ended else PATIENCE_S).process
     assert (run.ended if run else "") == ended
-    assert not [each for each in Path("/proc").glob("[0-9]*/cwd") if os.path.realpath(each) == f"{tmp_path}/project"]
+    assert f"{tmp_path}/project" not in {each.info["cwd"] for each in psutil.process_iter(["cwd"])}
     assert asked(tmp_path, "seen", forks).of("epoch")
 
 
