@@ -17,7 +17,7 @@ from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.checks.entry_points import EntryPointRuns
 from gates.child.guardian import Interrupted, end, guarded_folder
-from gates.child.probing import warmed
+from gates.child.probing import warmed, warming
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.source_tree import SourceTree
@@ -53,7 +53,8 @@ def run(task: Task, context: Context, selection: Selection, progress: Progress, 
         evidence.copy = beside / "copy"
         context = replace(context, copied=cache(partial(copy_project, context.root, evidence.copy, copies=0)))
         if task.training_steps and not any(map(may_have, DRIVERS)):  # where one has a device, a fork may not use it
-            context = replace(context, warm=cache(partial(warmed, task, context, beside / "warm", stack)))
+            begun = warming(context, beside / "warm", stack)  # while the tests run
+            context = replace(context, warm=cache(partial(warmed, task, context, begun)))
         return _run(task, context, selection, progress, evidence)
 
 

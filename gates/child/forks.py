@@ -54,7 +54,7 @@ class Warm:
 
     def load(self, roots: Iterable[Path], call: str, *args: object) -> None:
         """Have something loaded, of which nothing is to lie in these folders, nor to have a name that leads there."""
-        with suppress(OSError):
+        with self._lock, suppress(OSError):
             self._connection.send(json.dumps({"load": call, "args": args, "roots": [*map(str, roots)]}).encode())
             self._loading += 1
 

@@ -26,6 +26,7 @@ from gates.words import printable
 
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "1", "WANDB_ERROR_REPORTING": "0", "WANDB_DISABLE_GIT": "1"}
 ONE_THREAD = {THREADS: "1"}
+IMPORTED = ("torch", "torch._dynamo")  # half of what a program of training does
 # what may be a fork of what has torch: it judges neither the time of a whole run nor what a process holds
 FORKED = {"recorder.__main__", "concurrency", "scaling", "calculating"}
 MOST = 256 * 1024 * 1024
@@ -123,15 +124,21 @@ class Probe:
         return text.replace(str(self._copy.root), str(self.context.root))
 
 
-def warmed(task: Task, context: Context, log: Path, stack: ExitStack) -> Warm | None:
-    """Return what forks programs after it has imported torch, until the stack is closed; none where it can't be had."""
-    copy = context.apart()
-    env = {**relocated(process.environment(), context.root, copy.root), **ONE_THREAD}
+def warming(context: Context, log: Path, stack: ExitStack) -> Warm | None:
+    """Return what begins to import torch, until the stack is closed; none where it can't be had."""
     with suppress(EvidenceUnavailable):
-        found = stack.enter_context(warm(context.python, copy.root, log, env))
-        found.load([context.root, copy.root, *import_roots(task, copy)], "warm:load", ["torch", "torch._dynamo"])
+        found = stack.enter_context(warm(context.python, context.root, log, {**process.environment(), **ONE_THREAD}))
+        found.load([context.root], "warm:load", IMPORTED)
         return found
     return None
+
+
+def warmed(task: Task, context: Context, found: Warm | None) -> Warm | None:
+    """Return what forks programs: not where a module that it has imported is of the copy, or has a name there."""
+    copy = context.apart()
+    if found:
+        found.load([context.root, copy.root, *import_roots(task, copy)], "warm:load", IMPORTED)
+    return found
 
 
 class Question(AbstractContextManager["Question"]):

@@ -187,13 +187,16 @@ class CalledCode(Evidence):
 
     @classmethod
     def _tried(cls, asked: Sequence[Asked], code: Mapping[str, Code], task: Task, context: Context) -> Self:
+        parts = [(pair, code[pair[0].id], _forks(pair[1], context)) for pair in asked]
         with benched(task, context, most=min(len(asked), os.cpu_count() or 1)) as copies:
-            told = process.side_by_side(lambda pair: _tried(pair, code[pair[0].id], task, copies), asked)
+            told = process.side_by_side(lambda part: _tried(*part, task, copies), parts)
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 
 
-def _tried(asked: Asked, code: Code, task: Task, copies: Bench) -> tuple[CommandCall, CommandRecord]:
+def _tried(
+    asked: Asked, code: Code, forks: Warm | None, task: Task, copies: Bench
+) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
     (criterion, one), (functions, unseen) = asked, code
     marks, root = Path(tempfile.mkdtemp(dir=copies.look.evidence)), copies.look.root
@@ -203,7 +206,6 @@ def _tried(asked: Asked, code: Code, task: Task, copies: Bench) -> tuple[Command
         parts = stubs(dict.fromkeys(own, refused), guard(file, task.implementation, root))
         texts[file.path] = marked(file.but(parts), marks / CALLED)
     commands = [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]
-    forks = _forks(one, copies.look)
     for command, how in [*((each, forks) for each in commands if forks), *((each, None) for each in commands)]:
         for mark in marks.iterdir():  # of a fork that did not fail
             mark.unlink()

@@ -2,6 +2,8 @@
 
 import json
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,7 +98,7 @@ def seen(folder: Path, *asked: tuple[str, str, str]) -> dict[str, CommandCall]:
 
 
 def calls_of(
-    folder: Path, symbols: dict[str, str], measurements: str, forks: Warm | None = None
+    folder: Path, symbols: dict[str, str], measurements: str, forks: Callable[[], Warm | None] = lambda: None
 ) -> tuple[CommandCall, ...]:
     """The calls of criteria, each with its symbol and a measurement that has its name."""
     criteria = "".join(
@@ -104,7 +106,7 @@ def calls_of(
         "ratio: [old, new], of: step_time_s, at_least: 1}]}\n" for name, symbol in symbols.items()
     )  # fmt: skip
     root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": f"{TASK}{criteria}measurements:\n{measurements}"})
-    context = replace(a_context(root), warm=lambda: forks)
+    context = replace(a_context(root), warm=forks)
     found = collected(spec.load(root / "tasks/T1.yaml", root), context, SourceTree, CalledCode).get(CalledCode)
     assert found and (root / "pkg/core.py").read_text(encoding="utf-8") == CORE
     return found.calls
@@ -149,10 +151,16 @@ def test_the_same_is_seen_in_forks_of_what_has_torch(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Warm, "start", lambda *given, **more: begun.setdefault(object(), start(*given, **more)))
     with warm(sys.executable, tmp_path, tmp_path / "warm", {}) as forks:
         forks.load([], "warm:load", ["json"])
-        forked = calls_of(tmp_path / "forked", symbols, runs, forks)
+        forked = calls_of(tmp_path / "forked", symbols, runs, lambda: forks)
     assert forked == calls_of(tmp_path / "started", symbols, runs)
     assert [type(each) for each in begun.values()] == [Fork] * 6
     assert {call.criterion for call in forked if call.called and not call.hoisted} == {"SCRIPT", "MODULE", "ARM"}
+
+
+def test_what_forks_is_asked_for_by_one_thread_which_makes_it(tmp_path: Path) -> None:
+    asked, arms = list[object](), "  - {id: m_A, arms: {old: {call: 'arms:idle'}, new: {call: 'arms:calls'}}}\n"
+    calls_of(tmp_path / "project", {"A": "double"}, arms, lambda: asked.append(threading.current_thread()))
+    assert asked == [threading.main_thread()] * 2
 
 
 ARMS = {
