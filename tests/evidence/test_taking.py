@@ -167,8 +167,39 @@ def test_filled():
 
     assert core.filled() == 7
 """
+READ = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+READS = """\
+import inspect
+import shutil
+from pathlib import Path
+
+from pkg import lines, read
+
+
+def test_text():
+    assert "print" not in Path(read.__file__).read_text()
+
+
+def test_copied(tmp_path):
+    shutil.copy(read.__file__, tmp_path)
+
+
+def test_code():
+    assert read.one.__code__.co_consts
+
+
+def test_called():
+    assert read.two() == 2 and not inspect.signature(read.one).parameters
+
+
+def test_lines():
+    assert "print" not in inspect.getsource(lines.one)
+"""
 FILES = {
     "pkg/__init__.py": "",
+    "pkg/read.py": READ,
+    "pkg/lines.py": READ,
+    "tests/test_reads.py": READS,
     ".venv/site-packages/lazily.py": "",
     "pkg/core.py": CORE,
     "pkg/late.py": LATE,
@@ -308,6 +339,7 @@ def test_what_outlasts_a_test_that_ran_again_binds_those_that_were_taken(
         pytest.param("pkg/core.py", "return [1]", "return [0 + 1]", id="below a wide fixture"),
         pytest.param("pkg/core.py", "return 5", "return 4 + 1", id="below what is kept"),
         pytest.param("pkg/core.py", "return 0\n", "return 1 - 1\n", id="below an import in a test"),
+        pytest.param("pkg/lines.py", "return 1", "return 2 - 1", id="what was read line by line"),
         pytest.param("pkg/core.py", "LIMIT = 3", "LIMIT = 4 - 1", id="a constant"),
         pytest.param("tests/conftest.py", "def plain", "def other", id="a conftest file"),
     ],
@@ -320,6 +352,13 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
         assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is None
     with project.edited(("pkg/core.py", "return x + x", "return 2 * x")) as earlier:
         assert taking(earlier, run.tests, (), project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
+
+
+@pytest.mark.parametrize("new", ["return 2 - 1", "return 1  # told"])
+def test_tests_that_read_code_as_a_text_or_an_object_rest_on_it(project: Project, tmp_path: Path, new: str) -> None:
+    with project.edited(("pkg/read.py", "return 1", new)) as earlier:
+        again = ran(collected(project.root, tmp_path / "kept", earlier))
+    assert again == {*ALWAYS, *(f"test_reads.py::test_{name}" for name in ("text", "copied", "code"))}
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from contextlib import suppress
 from json import dumps
 from pathlib import Path
 from traceback import walk_stack
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 
-from ..asking import NETWORK, Places, append
+from ..asking import HERE, NETWORK, Places, append
 
 gettrace, settrace = sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
@@ -36,7 +36,10 @@ TELLING = (*WRAPPED, *(f"runtest_{name}" for name in TOLD), "report_teststatus",
 TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.partition(".")[0]}
 CALLERS = {*TELLERS, "__main__", "pluggy", "pytest", "runpy"}
 IN_GIT = f"{os.sep}.git{os.sep}"
-HEARD = {*STARTS, *NETWORK, "open", "exec"}
+HEARD = {*STARTS, *NETWORK, "open", "exec", "object.__getattr__"}
+OPENERS = {"pathlib.py", "tokenize.py", "linecache.py", "inspect.py", "dis.py"}  # for whoever calls them
+# who reads code to run it or to show it, or its numbers to try them
+RUNNERS = (f"{os.sep}_pytest{os.sep}", f"{os.sep}hypothesis{os.sep}", "traceback.py", "warnings.py", HERE)
 
 
 class Lines:
@@ -53,7 +56,7 @@ class Lines:
         self.alone: bool | None = None
         self.handlers: list[Any] = []
         self.paused = False
-        self.outside, self.importing = set[str](), set[str]()
+        self.outside, self.importing, self.reading = set[str](), set[str](), set[tuple[str, str]]()
         self.told: dict[str, Any] = {"reason": "", "ended": False, "unseen": {}}
         os.register_at_fork(after_in_child=self._leave)
 
@@ -160,7 +163,9 @@ class Lines:
     def note(self, **facts: object) -> None:
         """Write down how far this has come; where that cannot be, nothing is known of this run, as the reader says."""
         self.told |= facts
-        heard = {"unheard": [*_unheard()], "outside": sorted(self.outside), "importing": sorted(self.importing)}
+        read = {(os.path.realpath(f"{self.asked['root']}/{path}"), who) for path, who in self.reading}
+        heard: dict[str, Any] = {"unheard": [*_unheard()], "reading": sorted(read)}
+        heard |= {"outside": sorted(self.outside), "importing": sorted(self.importing)}
         if self.folder:
             with suppress(OSError):
                 (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
@@ -179,8 +184,10 @@ class Lines:
                 what = f"started another process ({_written(program)}), which was not followed"
                 self.told["unseen"].setdefault(context, what)
             self.outside |= {context} if name == "git" else set()
-        elif event != "open" or (isinstance(first, str) and IN_GIT in os.sep + first):
+        elif event not in {"open", "object.__getattr__"} or (isinstance(first, str) and IN_GIT in os.sep + first):
             self.outside.add(context)
+        elif (read := _read(Places(self.asked["root"]), *args[:2])) and read[0]:
+            self.reading.add((read[0], "" if read[1] else context))
 
     def _leave(self) -> None:
         """In a forked child, trace and tell nothing: what it runs would be lost, or written twice."""
@@ -188,6 +195,26 @@ class Lines:
             settrace(None)
         self.coverage = self.folder = None
         self.paused = False
+
+
+def _read(places: Places, what: object, how: object) -> tuple[str | None, bool] | None:
+    """Return the file of the project whose code is read, not to be run, and whether that is kept for other readers."""
+    is_code = isinstance(what, FunctionType) and how == "__code__"
+    path = os.fsdecode(what) if isinstance(what, str | bytes) else ""
+    if not is_code and not path.endswith(".py"):
+        return None
+    frame, past = sys._getframe(2), list[str]()  # noqa: SLF001
+    while frame.f_back and (name := frame.f_code.co_filename.rpartition(os.sep)[2]) in OPENERS:
+        past.append(f"{name}:{frame.f_code.co_name}")
+        frame = frame.f_back
+    by, above = frame.f_code.co_filename, frame.f_back
+    if isinstance(what, FunctionType):  # libraries count its arguments, as `inspect` does but to find the file
+        counts = any(each.startswith("inspect.py") for each in past) and "inspect.py:getfile" not in past
+        return None if counts or not places.shown(by) else (places.shown(what.__code__.co_filename), False)
+    imports = by.startswith("<frozen importlib") and above and above.f_code.co_name in {"get_code", "exec_module"}
+    if imports or any(each in by for each in RUNNERS):
+        return None
+    return places.shown(path), any(each.startswith("linecache.py") for each in past)
 
 
 def _written(text: str) -> str:

@@ -1,9 +1,10 @@
 """What the plugin left of a test run: which contexts ran which lines; and which tests an earlier run answers for.
 
 Between two runs that differ in the bodies of some functions only, a test that ran none of them ends as it did. What is
-in doubt is run again: a test that started a process, read from git or from a network, or did not simply pass. Where
-what changed ran outside of tests, in the setup of a wider fixture, where a module was imported during a test, or below
-a function that keeps its results (`functools.cache`), any test may rest on it, and all are run.
+in doubt is run again: a test that started a process, read from git or from a network, read the code that changed, or
+did not simply pass. Where what changed ran outside of tests, in the setup of a wider fixture, where a module was
+imported during a test, or below a function that keeps its results (`functools.cache`), or where `linecache` keeps its
+lines, any test may rest on it, and all are run.
 """
 
 import json
@@ -33,15 +34,16 @@ TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
 
 
-LISTS = ("unheard", "modules", "foreign", "outside", "importing", "cached", "lasted")
+LISTS = ("unheard", "modules", "foreign", "outside", "importing", "reading", "cached", "lasted")
 
 
 class Traced(Model):
     """What the plugin told at the end of a process, or of all of them, and the files of which contexts ran which lines.
 
-    `outside` and `importing` are the contexts that asked git or a network, and that imported code; `unseen` says by
-    context what it did that hides lines. `cached` are the lines of functions whose results are kept in the process,
-    and `lasted` those that ran in contexts of earlier processes whose effects outlast them, each with its file.
+    `outside` and `importing` are the contexts that asked git or a network, and that imported code, `reading` the files
+    with the contexts that read their code; `unseen` says by context what it did that hides lines. `cached` are the
+    lines of functions whose results are kept in the process, and `lasted` those that ran in contexts of earlier
+    processes whose effects outlast them, each with its file.
     """
 
     reason: str = ""
@@ -52,6 +54,7 @@ class Traced(Model):
     foreign: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     importing: tuple[str, ...] = ()
+    reading: tuple[tuple[str, str], ...] = ()
     cached: tuple[tuple[str, int], ...] = ()
     lasted: tuple[tuple[str, int], ...] = ()
     data: tuple[Path, ...] = ()
@@ -205,6 +208,7 @@ def _again(traced: Traced, tests: Iterable[str], earlier: Earlier, context: Cont
         shown, lines = context.shown(Path(path)), traced.where.get(path, {})
         own = [f"{TEST}{test}" for test in tests if test.split("::")[0] == shown]
         yield from own
+        yield from _of_tests(name for file, name in traced.reading if file == path)
         changed = before.changed(now)
         if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
             word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
