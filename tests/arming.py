@@ -11,7 +11,8 @@ from gates.measuring.session import Plan
 from gates.task.measurement import Arm, Measurement
 
 STEPS = """
-import asyncio, dataclasses, io, json, os, sys, time
+import asyncio, dataclasses, functools, io, json, os, sys, time
+from concurrent.futures import ThreadPoolExecutor
 
 IMPORTED_BY = os.getpid()
 
@@ -69,7 +70,9 @@ class Pair:
 def gives(name):
     made = {"map": lambda: map(abs, [1]), "iterator": lambda: iter([1]), "lazy": Lazy, "future": asyncio.Future,
             "list": lambda: [1], "dict": dict, "text": str, "pair": lambda: Pair(1), "buffer": io.BytesIO,
-            "range": lambda: range(3), "class": lambda: list, "nothing": lambda: None}
+            "range": lambda: range(3), "class": lambda: list, "nothing": lambda: None,
+            "function": lambda: lambda: 1, "part": lambda: functools.partial(abs, 1),
+            "pooled": lambda: ThreadPoolExecutor(1).submit(time.sleep, 60)}
     asyncio.set_event_loop(asyncio.new_event_loop())
     return made[name]
 

@@ -51,6 +51,13 @@ def test_a_process_that_ends_by_itself_leaves_no_folder_and_no_guardian(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_an_interrupt_left_running_is_ended(tmp_path: Path) -> None:
+    process = guarded("__import__('gates').child.guardian._come.append(2)", tmp_path)
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert awaited(lambda: gone(int(out.split()[1])))
+
+
 def test_the_folder_is_fresh_and_private_and_the_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARK, "outer")
     with guarded_folder() as one, guarded_folder() as other:

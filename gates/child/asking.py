@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
 from contextlib import suppress
+from functools import partial
 from hmac import digest
 from itertools import islice
 from json import dumps
@@ -254,11 +255,17 @@ def as_step(made: object) -> Callable[[], object]:
 
 
 def called(step: Callable[[], object]) -> object:
-    """Do a step; raise `TypeError` where its work is still to be done: it can be awaited, or only be gone through."""
+    """Do a step; raise `TypeError` where its work is to be done yet: it awaits somebody, or says that it goes on."""
     result = step()
     is_there = isinstance(result, Sized | io.IOBase) or dataclasses.is_dataclass(result)
-    if inspect.isawaitable(result) or (isinstance(result, Iterable | AsyncIterable) and not is_there):
-        raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
+    waits = inspect.isawaitable(result) or inspect.isroutine(result) or isinstance(result, partial)
+    goes_on = False
+    for asked in ("done", "ready", "is_ready"):
+        with suppress(Exception):  # the project's code, which may ask for more
+            goes_on |= getattr(result, asked)() is False
+    if waits or goes_on or (isinstance(result, Iterable | AsyncIterable) and not is_there):
+        how = "nobody runs" if waits or not goes_on else "is not done"
+        raise TypeError(f"the step returned a {type(result).__name__} that {how}; return what comes of it")
     return result
 
 

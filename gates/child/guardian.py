@@ -107,7 +107,7 @@ def guarded_folder() -> Iterator[Path]:
             os.environ.pop(MARK) if before is None else os.environ.update({MARK: before})
             _guarded.clear()
             with suppress(OSError):  # killed, too: there is nothing left for it to do
-                guardian.communicate(DONE)
+                guardian.communicate(b"" if _come else DONE)  # an interrupt may have left a thread that starts more
 
 
 @contextmanager

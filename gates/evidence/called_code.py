@@ -76,7 +76,7 @@ def _filled(command: Sequence[str], device: str) -> Command:
 
 
 def _run_once(
-    one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str], marks: Path, forks: Warm | None
+    one: Standing, command: Command, task: Task, copy: Context, env: process.Env, marks: Path, forks: Warm | None
 ) -> tuple[bool, str, float]:
     """Run a command, or some steps of an arm; return whether it ended well and answered, how it ended, and its time."""
     if one.arm is not None:
@@ -95,9 +95,7 @@ def _forks(one: Standing, context: Context) -> Warm | None:
     """Return what has imported torch and forks a command or an arm, where a run has one and that is safe."""
     first, *words = one.command
     is_python = first in {"python", "python3"} and bool(words) and (words[0] == "-m" or words[0].endswith(".py"))
-    if not (one.arm.call if one.arm else is_python):
-        return None
-    forks = context.warm() if context.warm else None
+    forks = context.warm() if context.warm and (one.arm.call if one.arm else is_python) else None
     return forks if forks and forks.ready() else None
 
 
@@ -111,9 +109,7 @@ def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
     return all(each.of in metrics and set(each.arms) <= metrics[each.of].arms.keys() for each in answers)
 
 
-def _took_steps(
-    one: Standing, task: Task, copy: Context, env: dict[str, str], marks: Path, forks: Warm | None
-) -> float:
+def _took_steps(one: Standing, task: Task, copy: Context, env: process.Env, marks: Path, forks: Warm | None) -> float:
     """Let an arm that called the code before its steps take some until one calls it, else one; return their time."""
     assert one.arm is not None
     limit_s, took_s = one.timeout_s or copy.timeout_s, 0.0
@@ -161,6 +157,7 @@ class CommandCall(Model):
 
 
 Asked = tuple[Criterion, Standing]
+Tried = tuple[CommandCall, CommandRecord]
 
 
 class CalledCode(Evidence):
@@ -194,9 +191,7 @@ class CalledCode(Evidence):
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 
 
-def _tried(
-    asked: Asked, code: Code, forks: Warm | None, task: Task, copies: Bench
-) -> tuple[CommandCall, CommandRecord]:
+def _tried(asked: Asked, code: Code, forks: Warm | None, task: Task, copies: Bench) -> Tried:
     """Run a command that stands for a criterion without its code; return what came of it."""
     (criterion, one), (functions, unseen) = asked, code
     marks, root = Path(tempfile.mkdtemp(dir=copies.look.evidence)), copies.look.root

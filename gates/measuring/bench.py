@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from gates.child.asking import command
 from gates.child.forks import Warm
-from gates.child.guardian import remove
+from gates.child.guardian import remove, stop_if_interrupted
 from gates.child.noting import noting_env
 from gates.child.process import Running, running
 from gates.errors import EvidenceUnavailable
@@ -27,7 +27,7 @@ M = TypeVar("M", bound=Model)
 PROTOCOL = "gates.worker/1"
 START_S = 120.0
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-SLACK_S = 0.001
+SLACK_S, BEAT_S = 0.001, 0.5  # of the clocks, and between two looks whether somebody has interrupted
 COMPILED = "compiled"  # the folder of what commands compiled, while they are timed
 CHUNK, LONGEST = 1 << 16, 1 << 20
 ENDED_S, GONE_S = 30.0, 30.0  # from the end of what an arm says to its own, to that of what started it
@@ -79,7 +79,11 @@ class Lines:
     def next(self, limit: float) -> str | None:
         """Return the next line, or `None` at the end, or at a time limit."""
         while b"\n" not in self._rest:
-            if not select.select([self._number], [], [], max(limit - time.monotonic(), 0))[0]:
+            stop_if_interrupted()
+            left_s = limit - time.monotonic()
+            if not select.select([self._number], [], [], min(max(left_s, 0), BEAT_S))[0]:
+                if left_s > 0:
+                    continue
                 return None
             chunk = os.read(self._number, CHUNK)
             self._rest += chunk
@@ -96,21 +100,16 @@ class Start:
     """The process that starts arms, and the pipe on which it tells how they ended."""
 
     def __init__(self, started: Running, ends: int) -> None:
-        self._started, self._lines = started, Lines(ends)
+        self._started, self.lines = started, Lines(ends)
         self.told: dict[str, Told] = {}
-
-    def is_quiet(self, timeout_s: float) -> bool:
-        """Wait for what the process tells of its import; return whether that worked and left nothing that runs on."""
-        line = self._lines.next(time.monotonic() + timeout_s)
-        return bool(line and json.loads(line)["quiet"])
 
     def end_of(self, key: str, timeout_s: float = 0.0) -> Ended | None:
         """Return how an arm ended, if it does in time; as this process did, where that is gone."""
         limit = time.monotonic() + timeout_s
-        while key not in self.told and (line := self._lines.next(limit)):
+        while key not in self.told and (line := self.lines.next(limit)):
             told: Told = json.loads(line)
             self.told[str(told["arm"])] = told
-        if key not in self.told and self._lines.over:
+        if key not in self.told and self.lines.over:
             self._started.wait(GONE_S)
             used = {"wall_s": 0, "cpu_s": 0, "peak_memory_bytes": 0}
             self.told[key] = {"arm": key, "ended": self._started.code, **used}
@@ -139,7 +138,7 @@ class Bench:
 
     def end(self, patience_s: float = 0.0) -> None:
         """End all processes; what has nothing left to do may take a moment."""
-        self._tell_to_go(b"")
+        self.go(b"")
         try:
             if patience_s and self._running is not None:
                 self._running.wait(patience_s)
@@ -194,13 +193,11 @@ class Bench:
 
     def is_quiet(self, timeout_s: float) -> bool:
         """Wait until workers that wait have imported all; return whether that worked and left nothing that runs on."""
-        return bool(self._start and self._start.is_quiet(timeout_s))
+        line = self._start.lines.next(time.monotonic() + timeout_s) if self._start else None
+        return bool(line and json.loads(line)["quiet"])
 
-    def go(self) -> None:
-        """Have workers started that wait for it."""
-        self._tell_to_go(b"1")
-
-    def _tell_to_go(self, word: bytes) -> None:
+    def go(self, word: bytes = b"1") -> None:
+        """Have workers started that wait for it; without a word, end what would start them."""
         if self._go is not None:
             with suppress(OSError):  # where it is gone, its end says so
                 os.write(self._go, word)

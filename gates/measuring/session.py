@@ -23,16 +23,13 @@ from gates.words import counted
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
 WINDOW, CONVERGED, MOST_WARMUPS = 5, 0.05, 50
-EXPENSIVE_S = 5.0
+EXPENSIVE_S, MOST_START_S, LEAVES_S = 5.0, 300.0, 2.0
 FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
 LEAST_STEPS = 2  # of a segment: one alone would be moved by whatever follows a switch
 COPY = "a second copy of "
-MOST_START_S = 300.0
 FIRST_COPIES, COPIES_APART = 6, 8  # pairs
-
-LEAVES_S = 2.0
 AHEAD = 4  # starts that import at the same time, where there are so many processors
 Workers = tuple[Bench, Mapping[str, Worker]]  # of a start
 Settled = Callable[[Samples, Taken], bool]

@@ -1,6 +1,8 @@
 """Workers, run for real: what they tell is checked, and whatever they do ends in a reason."""
 
 import copy
+import os
+import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -12,8 +14,10 @@ import pytest
 from arming import a_folder, started
 from building import PATIENCE_S
 
+from gates.child import guardian
 from gates.child.arms import digest
-from gates.measuring.bench import ArmFailed, Bench, Worker
+from gates.child.guardian import Interrupted
+from gates.measuring.bench import ArmFailed, Bench, Lines, Worker
 
 
 @pytest.fixture
@@ -121,9 +125,9 @@ def test_an_arm_that_cannot_be_measured_says_why(
         worker.run(5)
 
 
-@pytest.mark.parametrize("name", ["map", "iterator", "lazy", "future"])
+@pytest.mark.parametrize("name", ["map", "iterator", "lazy", "future", "function", "part", "pooled"])
 def test_a_step_that_returns_work_which_nobody_does_is_refused(bench: Bench, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ArmFailed, match="that nobody runs; return what comes of it"):
+    with pytest.raises(ArmFailed, match=r"that (nobody runs|is not done); return what comes of it"):
         a_worker(bench, tmp_path, "gives", name).hello()
 
 
@@ -281,3 +285,12 @@ def test_arrays_are_compared_to_their_last_element() -> None:
     assert digest(one) == digest(other)
     other[-1] = 1
     assert digest(one) != digest(other)
+
+
+def test_an_interrupt_is_heard_while_an_arm_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard, said = os.pipe()
+    threading.Timer(0.1, lambda: monkeypatch.setattr(guardian, "_come", [2])).start()
+    with pytest.raises(Interrupted):
+        Lines(heard).next(time.monotonic() + PATIENCE_S)
+    os.close(heard)
+    os.close(said)

@@ -271,9 +271,8 @@ def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     where = report.longrepr
     if isinstance(where, tuple) and len(where) == 3:
         return str(where[2]).removeprefix("Skipped: ")[:500]
-    if hasattr(report, "wasxfail"):
-        return str(report.wasxfail)[:500] or "no reason given"
-    return str(where or "")[:500]
+    own = getattr(report, "wasxfail", None)
+    return str(where or "")[:500] if own is None else str(own)[:500] or "no reason given"
 
 
 def failure_of(report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:

@@ -37,8 +37,8 @@ TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.
 CALLERS = {*TELLERS, "__main__", "pluggy", "pytest", "runpy"}
 IN_GIT = f"{os.sep}.git{os.sep}"
 HEARD = {*STARTS, *NETWORK, "open", "exec", "object.__getattr__"}
-OPENERS = {"pathlib.py", "tokenize.py", "linecache.py", "inspect.py", "dis.py"}  # for whoever calls them
-# who reads code to run it or to show it, or its numbers to try them
+# who reads code for others, and who reads it to run it or to show it, or its numbers to try them
+OPENERS = {"pathlib.py", "tokenize.py", "linecache.py", "inspect.py", "dis.py"}
 RUNNERS = (f"{os.sep}_pytest{os.sep}", f"{os.sep}hypothesis{os.sep}", "traceback.py", "warnings.py", HERE)
 
 
@@ -163,9 +163,8 @@ class Lines:
     def note(self, **facts: object) -> None:
         """Write down how far this has come; where that cannot be, nothing is known of this run, as the reader says."""
         self.told |= facts
-        read = {(os.path.realpath(f"{self.asked['root']}/{path}"), who) for path, who in self.reading}
-        heard: dict[str, Any] = {"unheard": [*_unheard()], "reading": sorted(read)}
-        heard |= {"outside": sorted(self.outside), "importing": sorted(self.importing)}
+        sets = {name: sorted(getattr(self, name)) for name in ("outside", "importing", "reading")}
+        heard = {"unheard": [*_unheard()], **sets}
         if self.folder:
             with suppress(OSError):
                 (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
@@ -187,7 +186,7 @@ class Lines:
         elif event not in {"open", "object.__getattr__"} or (isinstance(first, str) and IN_GIT in os.sep + first):
             self.outside.add(context)
         elif (read := _read(Places(self.asked["root"]), *args[:2])) and read[0]:
-            self.reading.add((read[0], "" if read[1] else context))
+            self.reading.add((f"{self.asked['root']}/{read[0]}", "" if read[1] else context))
 
     def _leave(self) -> None:
         """In a forked child, trace and tell nothing: what it runs would be lost, or written twice."""
@@ -212,9 +211,8 @@ def _read(places: Places, what: object, how: object) -> tuple[str | None, bool] 
         counts = any(each.startswith("inspect.py") for each in past) and "inspect.py:getfile" not in past
         return None if counts or not places.shown(by) else (places.shown(what.__code__.co_filename), False)
     imports = by.startswith("<frozen importlib") and above and above.f_code.co_name in {"get_code", "exec_module"}
-    if imports or any(each in by for each in RUNNERS):
-        return None
-    return places.shown(path), any(each.startswith("linecache.py") for each in past)
+    passed = imports or any(each in by for each in RUNNERS)
+    return None if passed else (places.shown(path), any(each.startswith("linecache.py") for each in past))
 
 
 def _written(text: str) -> str:

@@ -1,10 +1,9 @@
 """What the plugin left of a test run: which contexts ran which lines; and which tests an earlier run answers for.
 
 Between two runs that differ in the bodies of some functions only, a test that ran none of them ends as it did. What is
-in doubt is run again: a test that started a process, read from git or from a network, read the code that changed, or
-did not simply pass. Where what changed ran outside of tests, in the setup of a wider fixture, where a module was
-imported during a test, or below a function that keeps its results (`functools.cache`), or where `linecache` keeps its
-lines, any test may rest on it, and all are run.
+in doubt is run again: a test that started a process, read from git, a network or the changed code, or did not simply
+pass. Where what changed ran outside of tests, in the setup of a wider fixture, at an import in a test or below a
+function that keeps its results (`functools.cache`), or `linecache` keeps it, any test may rest on it, and all are run.
 """
 
 import json
@@ -208,7 +207,7 @@ def _again(traced: Traced, tests: Iterable[str], earlier: Earlier, context: Cont
         shown, lines = context.shown(Path(path)), traced.where.get(path, {})
         own = [f"{TEST}{test}" for test in tests if test.split("::")[0] == shown]
         yield from own
-        yield from _of_tests(name for file, name in traced.reading if file == path)
+        yield from _of_tests(name for file, name in traced.reading if os.path.realpath(file) == path)
         changed = before.changed(now)
         if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
             word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
