@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from building import PATIENCE_S
 from taking import an_attempt
 
 from gates.measuring.taken import Attempt, Ledger, pooled
@@ -55,7 +56,7 @@ def test_two_runs_at_once_both_stand_in_it(tmp_path: Path) -> None:
     for run in runs:
         run.start()
     for run in runs:
-        run.join()
+        run.join(PATIENCE_S)
     attempts, problem = Ledger(tmp_path / "p").read()
     assert (sorted(one.key for one in attempts), problem) == (["k1", "k2", "k3", "k4"], "")
 

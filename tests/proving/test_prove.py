@@ -300,9 +300,12 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     asked = [sys.executable, "-m", "gates", "prove", "T1", "--jobs", "1"]
     env = clean({"TMPDIR": str(tmp_path)})
     with subprocess.Popen(asked, cwd=root, env=env, stderr=subprocess.PIPE, text=True) as running:
-        awaited(lambda: "looking at" in str(running.stderr and running.stderr.readline()))
-        running.send_signal(signal.SIGINT)
-        assert running.wait(PATIENCE_S) == 130
+        try:
+            awaited(lambda: "looking at" in str(running.stderr and running.stderr.readline()))
+            running.send_signal(signal.SIGINT)
+            assert running.wait(PATIENCE_S) == 130
+        finally:
+            running.kill()  # else it would be awaited without a limit
     assert not (root / "reports/T1/proof.json").exists()
     assert not [*tmp_path.glob("gates-*")]
 
