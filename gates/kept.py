@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ STORE, REWRITTEN = Path(".gates", "kept"), Path(".gates", "rewritten")
 STATE, SOURCES, PIECES, REPORT = "state.json", "sources.json", "pieces.txt", "report.json"
 SOME = "~"  # before a kind of which only a part is kept
 MOST_RUNS, MOST_BYTES = 8, 256 * 1024**2
-READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
+READ_WHOLE, MOST_LINKED = 4 * 1024**2, 50_000  # larger files are known by size and times, folders with more never
 TERMINAL = "_ OLDPWD PWD SHLVL TERM_PROGRAM TMUX TMUX_PANE WINDOWID SSH_CLIENT SSH_CONNECTION SSH_TTY PS1"
 ASIDE = frozenset({MARK, *TERMINAL.split()})
 MEASURED = re.compile(r"\.coverage(\..+\.(pid)?\d+\.\w+)?")  # what `pytest --cov` leaves behind
@@ -239,7 +240,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str]]:
         links = [name for name in folders if Path(here, name).is_symlink()]
         for name in (*links, *sorted(name for name in names if not MEASURED.fullmatch(name))):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
-            yield path, _told(path)
+            yield path, _told(path, f"{os.path.realpath(folder)}{os.sep}")
 
 
 def _is_own(folder: Path, root: Path) -> bool:
@@ -248,13 +249,15 @@ def _is_own(folder: Path, root: Path) -> bool:
     return folder.is_relative_to(root) and not any(map(is_left_out, inside))
 
 
-def _told(path: str) -> str:
-    """Return what tells the state of a file: its contents, its size and times where it is large, where a link leads."""
+def _told(path: str, root: str = os.sep) -> str:
+    """Return what tells the state of a file: its contents, or size and times where it is large or linked elsewhere."""
     try:
         state = os.lstat(path)
         if os.path.islink(path):  # noqa: PTH114
             target = os.path.realpath(path)
-            return f"-> {target} {_told(target) if os.path.isfile(target) else ''}"  # noqa: PTH113
+            away = () if target.startswith(root) else islice(_times(target), MOST_LINKED)
+            held = [_told(target)] if os.path.isfile(target) else [*away]  # noqa: PTH113
+            return f"-> {target} {_digest(held) if len(held) < MOST_LINKED else time.time_ns()}"
         if state.st_size > READ_WHOLE or not os.path.isfile(path):  # noqa: PTH113
             return f"{state.st_mode} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
         return f"{state.st_mode} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"

@@ -198,18 +198,22 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "a file beside the project": lambda p: (p.parent / "conftest.py").write_text("x = 2\n"),
     "the branch": lambda p: git(p, "checkout", "-q", "other"),
     "a linked folder": lambda p: (p / "folder").symlink_to("pkg"),
+    "what a linked folder holds": lambda p: (p / "data/more.txt").write_text(""),
     "a file of the project's among the reports": lambda p: (p / "reports/golden.txt").write_text("1"),
     "the index": lambda p: git(p, "rm", "-q", "--cached", "bench.py"),
     "a variable": lambda p: os.environ.update({"SOMETHING_OF_A_TEST": "1"}),
 }  # fmt: skip
 
 
-def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_change_is_another_state_and_a_report_is_none(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOMETHING_OF_A_TEST", "0")
     project = a_project(tmp_path / "p")
     (tmp_path / "conftest.py").write_text("x = 1\n")
     committed(tmp_path)
     (project / "large.bin").write_bytes(b"0" * (kept.READ_WHOLE + 1))
+    (project / "data").symlink_to(tmp_path_factory.mktemp("data"))
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 
     def state() -> str:
@@ -223,6 +227,8 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
         edit(project)
         seen[name] = state()
     assert len({*seen.values()}) == len(seen), seen
+    monkeypatch.setattr(kept, "MOST_LINKED", 1)
+    assert state() != state()
 
 
 def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,13 +20,11 @@ from gates.measuring.taken import SPLIT, End, Gathered, Taken
 from gates.task.measurement import Measurement
 from gates.words import counted
 
-SEGMENT_S = {"cpu": 0.030}
-SEGMENT_ELSEWHERE_S = 0.010
+SEGMENT_S, SEGMENT_ELSEWHERE_S = {"cpu": 0.030}, 0.010
 WINDOW, CONVERGED, MOST_WARMUPS = 5, 0.05, 50
 EXPENSIVE_S, MOST_START_S, LEAVES_S = 5.0, 300.0, 2.0
-FIXED, LEAST = 8, 6
+FIXED, LEAST, LEAST_UNIT_S = 8, 6, 0.002
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
-LEAST_UNIT_S = 0.002
 LEAST_STEPS = 2  # of a segment: one alone would be moved by whatever follows a switch
 COPY = "a second copy of "
 FIRST_COPIES, COPIES_APART = 6, 8  # pairs
