@@ -75,8 +75,7 @@ def share(total: int, weights: Sequence[int]) -> list[int]:
     if not (whole := sum(weights)):
         return []
     parts = [total * weight // whole for weight in weights]
-    by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
-    for index in by_remainder[: total - sum(parts)]:
+    for index in sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))[: total - sum(parts)]:
         parts[index] += 1
     return parts
 

@@ -240,7 +240,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str]]:
         links = [name for name in folders if Path(here, name).is_symlink()]
         for name in (*links, *sorted(name for name in names if not MEASURED.fullmatch(name))):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
-            yield path, _told(path, f"{os.path.realpath(folder)}{os.sep}")
+            yield path, _told(path, Path(os.path.realpath(folder)))
 
 
 def _is_own(folder: Path, root: Path) -> bool:
@@ -249,20 +249,29 @@ def _is_own(folder: Path, root: Path) -> bool:
     return folder.is_relative_to(root) and not any(map(is_left_out, inside))
 
 
-def _told(path: str, root: str = os.sep) -> str:
+def _told(path: str, root: Path = Path(os.sep)) -> str:
     """Return what tells the state of a file: its contents, or size and times where it is large or linked elsewhere."""
     try:
         state = os.lstat(path)
         if os.path.islink(path):  # noqa: PTH114
             target = os.path.realpath(path)
-            away = () if target.startswith(root) else islice(_times(target), MOST_LINKED)
-            held = [_told(target)] if os.path.isfile(target) else [*away]  # noqa: PTH113
+            known = _is_own(Path(target), root) or root.is_relative_to(target)
+            held = [_told(target)] if os.path.isfile(target) else [] if known else [*_held(target)]  # noqa: PTH113
             return f"-> {target} {_digest(held) if len(held) < MOST_LINKED else time.time_ns()}"
         if state.st_size > READ_WHOLE or not os.path.isfile(path):  # noqa: PTH113
             return f"{state.st_mode} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
         return f"{state.st_mode} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError as error:
         return str(error.errno)
+
+
+def _held(top: str) -> Iterator[str]:
+    """Yield what a linked folder holds, links followed, so many at most."""
+    found = (f"{here}/{name}" for here, inner, names in os.walk(top, followlinks=True) for name in (*inner, *names))
+    for path in islice(found, MOST_LINKED):
+        with suppress(OSError):
+            state = os.stat(path)  # noqa: PTH116  # of thousands
+            yield f"{path} {state.st_size} {state.st_mtime_ns}"
 
 
 @contextmanager

@@ -54,7 +54,6 @@ def test_a_process_that_ends_by_itself_leaves_no_folder_and_no_guardian(tmp_path
 def test_what_an_interrupt_left_running_is_ended(tmp_path: Path) -> None:
     process = guarded("__import__('gates').child.guardian._come.append(2)", tmp_path)
     out, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1
     assert awaited(lambda: gone(int(out.split()[1])))
 
 

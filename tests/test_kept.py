@@ -198,22 +198,24 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "a file beside the project": lambda p: (p.parent / "conftest.py").write_text("x = 2\n"),
     "the branch": lambda p: git(p, "checkout", "-q", "other"),
     "a linked folder": lambda p: (p / "folder").symlink_to("pkg"),
-    "what a linked folder holds": lambda p: (p / "data/more.txt").write_text(""),
+    "what a linked folder holds": lambda p: (p / "data/.real/a.txt").write_text("1"),
+    "what lies among caches": lambda p: (p / ".venv/d/a.txt").write_text("12"),
     "a file of the project's among the reports": lambda p: (p / "reports/golden.txt").write_text("1"),
     "the index": lambda p: git(p, "rm", "-q", "--cached", "bench.py"),
     "a variable": lambda p: os.environ.update({"SOMETHING_OF_A_TEST": "1"}),
 }  # fmt: skip
 
 
-def test_every_change_is_another_state_and_a_report_is_none(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOMETHING_OF_A_TEST", "0")
     project = a_project(tmp_path / "p")
     (tmp_path / "conftest.py").write_text("x = 1\n")
     committed(tmp_path)
     (project / "large.bin").write_bytes(b"0" * (kept.READ_WHOLE + 1))
-    (project / "data").symlink_to(tmp_path_factory.mktemp("data"))
+    (project / "data").symlink_to(written(tmp_path.with_name("data"), {".real/a.txt": "", "b/c.txt": ""}))
+    (project / "data/linked").symlink_to(".real")
+    (project / "above").symlink_to("..")
+    (written(project, {".venv/d/a.txt": "1"}) / "in").symlink_to(".venv/d")
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 
     def state() -> str:

@@ -91,8 +91,7 @@ def test_programs_of_the_environment_are_found_first(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", os.defpath)
     venv.create(tmp_path / "venv", symlinks=True)
     python = str(tmp_path / "venv/bin/python")
-    found = run(tmp_path, "import shutil; print(shutil.which('python'))", python=python)
-    assert found.stdout.tail.strip() == python
+    assert run(tmp_path, "import shutil; print(shutil.which('python'))", python=python).stdout.tail.strip() == python
 
 
 @pytest.mark.parametrize("start", [PLAIN, SETSID], ids=["in its group", "in its own session"])

@@ -29,8 +29,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence="EmptiedCode.json")
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
         yield from _hollow(about, criterion, own)
-        # of promises BL001 speaks
-        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
+        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]  # of promises BL001 speaks
         uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
         for symbol in (*pseudo, *uncalled):
             message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."

@@ -260,9 +260,9 @@ def called(step: Callable[[], object]) -> object:
     is_there = isinstance(result, Sized | io.IOBase) or dataclasses.is_dataclass(result)
     waits = inspect.isawaitable(result) or inspect.isroutine(result) or isinstance(result, partial)
     goes_on = False
-    for asked in ("done", "ready", "is_ready"):
+    for asked, waiting in (("done", "result"), ("ready", "get"), ("is_ready", "block_until_ready")):
         with suppress(Exception):  # the project's code, which may ask for more
-            goes_on |= getattr(result, asked)() is False
+            goes_on |= hasattr(result, waiting) and getattr(result, asked)() is False
     if waits or goes_on or (isinstance(result, Iterable | AsyncIterable) and not is_there):
         how = "nobody runs" if waits or not goes_on else "is not done"
         raise TypeError(f"the step returned a {type(result).__name__} that {how}; return what comes of it")

@@ -174,8 +174,7 @@ class Running:
         if self._child.poll() is None:
             _kill_group(self.pid, signal.SIGTERM)
             self._peak = _reaped(self._child, GRACE_S)
-        # SIGKILL also where the leader is gone: its group may live on
-        _kill_group(self.pid, signal.SIGKILL)
+        _kill_group(self.pid, signal.SIGKILL)  # also where the leader is gone: its group may live on
         self._peak = self._peak or _reaped(self._child, 60)
         kill_all(self._mark)
         for stream in self._streams:

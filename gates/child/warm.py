@@ -30,15 +30,15 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
     first, *others = sys.path
-    lasting = [path for path in others if path not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    named = {os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path}  # noqa: PTH100
+    lasting = [path for path in others if path not in named]
     while True:
         message, files, *_ = socket.recv_fds(connection, MOST, MOST_FILES)
         if not message:
             os._exit(0)
         order: dict[str, Any] = json.loads(message)
         if "load" in order:
-            safe = _named(order["load"])(*order["args"]) and not _hides(order["roots"])
-            connection.send(b"1" if safe else b"0")
+            connection.send(b"1" if _named(order["load"])(*order["args"]) and not _hides(order["roots"]) else b"0")
         elif _is_fork(connection, files):
             given.update(zip(order["files"], files[3:], strict=True))
             _become(order, first, lasting)

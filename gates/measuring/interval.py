@@ -157,8 +157,7 @@ class Design(NamedTuple):
         twice the pairs. Where time was up before the first one, the end is the only look.
         """
         looks = looks_until(self.most)
-        times = len(looks) if n >= looks[0] else 1
-        return 1 - alpha_of(self.attempt, alpha) / times
+        return 1 - alpha_of(self.attempt, alpha) / (len(looks) if n >= looks[0] else 1)
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start, without a short last one; short ones are joined, as their medians jump."""

@@ -68,8 +68,7 @@ def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
 
 def is_copy_due(pairs: int, arms: int, split: int) -> bool:
     """Return whether the baseline and its copy are due: less often where pairs are short or there is one arm."""
-    between = COPIES_APART * (2 if split > 1 or arms == 1 else 1)
-    return (pairs - FIRST_COPIES) % between == 0
+    return (pairs - FIRST_COPIES) % (COPIES_APART * (2 if split > 1 or arms == 1 else 1)) == 0
 
 
 @dataclass
@@ -177,8 +176,7 @@ class Session:
         if (running := self._running) is None or running.left > 0:
             return
         few = running.number < min(LEAST_RESTARTS, self._asked.restarts)
-        left_s = self._left_s - running.round_s if few else self._left_s / 2
-        if self._starting_s / running.number > left_s:
+        if self._starting_s / running.number > (self._left_s - running.round_s if few else self._left_s / 2):
             running.left = self._most
         else:
             self._end_processes()

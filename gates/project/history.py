@@ -263,8 +263,7 @@ class TwoStates:
 
     def named(self, paths: Sequence[str]) -> tuple[Files, Files]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""
-        now = {path: content for path in paths if (content := self._now(path)) is not None}
-        return self.before(paths), now
+        return self.before(paths), {path: content for path in paths if (content := self._now(path)) is not None}
 
     def changed(self, folders: Iterable[str], suffixes: str | tuple[str, ...]) -> tuple[Files, Files]:
         """Return the contents of the files under some paths that differ, in the commit and in the work tree."""

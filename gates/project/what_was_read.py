@@ -31,8 +31,7 @@ def _near(path: Path, root: Path) -> str:
     if not hint or not wanted.is_relative_to(root):
         return ""
     name = next(name for name in beside if repr(name) in hint)
-    there = wanted.with_name(name) / path.relative_to(wanted)
-    return f"; did you mean {there.relative_to(root).as_posix()!r}?"
+    return f"; did you mean {(wanted.with_name(name) / path.relative_to(wanted)).relative_to(root).as_posix()!r}?"
 
 
 NAMED = 5

@@ -137,8 +137,7 @@ class Bench:
     def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
         """Put files with faults, if any, into a copy that nothing runs in; nothing that is done there stays."""
         with self._lock:
-            made = self._free or [Copy(self.copies(len(self._copies) + 1)[-1], self.pristine)]
-            copy = made.pop()
+            copy = (self._free or [Copy(self.copies(len(self._copies) + 1)[-1], self.pristine)]).pop()
         try:
             for name, text in files.items():
                 copy.put(name, text)

@@ -253,8 +253,7 @@ def _judged(subject: _Subject, line: Told) -> Told:
     ends += [late] if line.get("late", "tries" not in line) else []
     ends = ends or [{"why": "pytest collects none of its tests in a copy"}]
     noticed = (end for end in ends if end.get("end") in NOTICED)
-    missed = (end for end in ends if end.get("end") is End.SURVIVED)
-    return [*noticed, *missed, ends[-1]][0]
+    return [*noticed, *(end for end in ends if end.get("end") is End.SURVIVED), ends[-1]][0]
 
 
 def _came_of(result: Told, told: EmptiedSymbol) -> Told:

@@ -365,8 +365,7 @@ def test_sparse_gradients_are_clipped_and_stepped(name: str) -> None:
         loss = lambda m, batch: m(batch[0]).square().sum()  # noqa: E731
         step = a_step(name, model=model, optimizer=optimizer, loss=loss, max_grad_norm=0.1)
     before = copies(model)
-    result = step((torch.tensor([1, 1, 2]),))
-    assert result.grad_norm.item() > 0.1
+    assert step((torch.tensor([1, 1, 2]),)).grad_norm.item() > 0.1
     assert not same(before, copies(model))
 
 

@@ -170,18 +170,15 @@ def test_filled():
 READ = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 READS = """\
 import inspect
-import shutil
+import traceback
 from pathlib import Path
 
-from pkg import lines, read
+import pytest
+from pkg import lines, read, shown
 
 
 def test_text():
     assert "print" not in Path(read.__file__).read_text()
-
-
-def test_copied(tmp_path):
-    shutil.copy(read.__file__, tmp_path)
 
 
 def test_code():
@@ -194,12 +191,35 @@ def test_called():
 
 def test_lines():
     assert "print" not in inspect.getsource(lines.one)
+
+
+def test_linked(tmp_path):
+    (tmp_path / "one.py").symlink_to(read.__file__)
+    assert "print" not in (tmp_path / "one.py").read_text()
+
+
+def test_kind():
+    assert not inspect.isgeneratorfunction(read.one)
+
+
+def test_patched(monkeypatch):
+    monkeypatch.setattr("os.path.realpath", None)
+    open(read.__file__).close()
+
+
+def test_shown():
+    assert "raise" in "".join(traceback.format_exception(pytest.raises(ValueError, shown.one).value))
+
+
+def test_source():
+    assert "print" not in inspect.getsource(shown)
 """
 FILES = {
     "pkg/__init__.py": "",
     "pkg/read.py": READ,
     "pkg/lines.py": READ,
-    "tests/test_reads.py": READS,
+    "pkg/shown.py": "def one():\n    raise ValueError(1)\n\n\n" + READ.partition("\n\n\n")[2],
+    "tests/test_warnings.py": READS,  # as a file of the standard library
     ".venv/site-packages/lazily.py": "",
     "pkg/core.py": CORE,
     "pkg/late.py": LATE,
@@ -211,7 +231,12 @@ FILES = {
     "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {QUICK}\n",
     ".git/HEAD": "ref: refs/heads/main\n",
 }
-ALWAYS = {"test_core.py::test_program", "test_core.py::test_git", "test_core.py::test_skipped"}
+ALWAYS = {
+    "test_core.py::test_program",
+    "test_core.py::test_git",
+    "test_core.py::test_skipped",
+    "test_warnings.py::test_patched",
+}
 TWICE = {"test_core.py::test_twice[1]", "test_core.py::test_twice[2]"}
 ALL = None
 
@@ -340,6 +365,7 @@ def test_what_outlasts_a_test_that_ran_again_binds_those_that_were_taken(
         pytest.param("pkg/core.py", "return 5", "return 4 + 1", id="below what is kept"),
         pytest.param("pkg/core.py", "return 0\n", "return 1 - 1\n", id="below an import in a test"),
         pytest.param("pkg/lines.py", "return 1", "return 2 - 1", id="what was read line by line"),
+        pytest.param("pkg/shown.py", "return 2", "return 1 + 1", id="what was read so after it was shown"),
         pytest.param("pkg/core.py", "LIMIT = 3", "LIMIT = 4 - 1", id="a constant"),
         pytest.param("tests/conftest.py", "def plain", "def other", id="a conftest file"),
     ],
@@ -358,7 +384,7 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
 def test_tests_that_read_code_as_a_text_or_an_object_rest_on_it(project: Project, tmp_path: Path, new: str) -> None:
     with project.edited(("pkg/read.py", "return 1", new)) as earlier:
         again = ran(collected(project.root, tmp_path / "kept", earlier))
-    assert again == {*ALWAYS, *(f"test_reads.py::test_{name}" for name in ("text", "copied", "code"))}
+    assert again == {*ALWAYS, *(f"test_warnings.py::test_{name}" for name in ("text", "code", "linked", "kind"))}
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:

@@ -128,8 +128,7 @@ class Hidden:
     def _tell(self, device: str, dtype: str | None) -> None:
         kind = device.partition(":")[0]
         module: Any = getattr(torch, kind, None)
-        absent = hasattr(module, "is_available") and not module.is_available()
-        if absent and (device, dtype) not in self._asked:
+        if hasattr(module, "is_available") and not module.is_available() and (device, dtype) not in self._asked:
             self._asked.add((device, dtype))
             self._scene.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
 

@@ -59,16 +59,14 @@ class Reference:
         else:
             self._next = Kept(module, torch.get_rng_state())
 
-    def after_call(
-        self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object
-    ) -> None:
+    def after_call(self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], out: object) -> None:
         """Keep what the module was called with, and listen to the gradients of what it returned."""
         kept, self._next = self._next, None
         if kept is None or kept.module is not module:
             return
         kept.args, kept.kwargs = tree_map(_kept, args), tree_map(_kept, kwargs)
         kept.params = [self._as_it_is(param) for param in module.parameters()]  # a step may follow, as SAM's first one
-        found = _tensors(output)
+        found = _tensors(out)
         kept.outputs = [leaf.detach().clone() for leaf in found]
         for index, leaf in enumerate(found):
             if leaf.requires_grad and leaf.grad_fn is not None:

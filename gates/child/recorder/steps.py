@@ -168,6 +168,5 @@ def _factors(node: Any) -> Iterator[tuple[float, bool]]:  # noqa: ANN401
         other = node._saved_other  # noqa: SLF001  # the one place that has the number
         if not isinstance(other, Tensor) or other.numel() != 1 or other.requires_grad or not float(other) > 0:
             return
-        factor = float(other) if node.name() == "MulBackward0" else 1 / float(other)
-        yield factor, SCALED_BY in node.metadata
+        yield (float(other) if node.name() == "MulBackward0" else 1 / float(other)), SCALED_BY in node.metadata
         node = node.next_functions[0][0]

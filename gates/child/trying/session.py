@@ -79,8 +79,7 @@ class Recorder:
     def pytest_exception_interact(self, node: pytest.Collector, call: pytest.CallInfo[object]) -> None:
         """Keep a file of tests that counts as a whole and raised by what it calls, not by an import, as it was read."""
         read = [str(each.path) for each in call.excinfo.traceback if each.name == "<module>"] if call.excinfo else []
-        counts = read == [str(node.path)] and node.nodeid in self._whole
-        self._raised |= {node.nodeid} if counts else set()
+        self._raised |= {node.nodeid} if read == [str(node.path)] and node.nodeid in self._whole else set()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""

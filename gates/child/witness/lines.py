@@ -8,11 +8,13 @@ What ran is written down here, context by context: the database of `coverage` ta
 import functools
 import gc
 import json
+import linecache
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from json import dumps
 from pathlib import Path
 from traceback import walk_stack
@@ -37,9 +39,10 @@ TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.
 CALLERS = {*TELLERS, "__main__", "pluggy", "pytest", "runpy"}
 IN_GIT = f"{os.sep}.git{os.sep}"
 HEARD = {*STARTS, *NETWORK, "open", "exec", "object.__getattr__"}
-# who reads code for others, and who reads it to run it or to show it, or its numbers to try them
-OPENERS = {"pathlib.py", "tokenize.py", "linecache.py", "inspect.py", "dis.py"}
+# who reads code for others, who reads it to run it or to show it, or its numbers to try them, and who counts arguments
+OPENERS = ("/pathlib.py", "/tokenize.py", "/linecache.py", "/inspect.py", "/dis.py")
 RUNNERS = (f"{os.sep}_pytest{os.sep}", f"{os.sep}hypothesis{os.sep}", "traceback.py", "warnings.py", HERE)
+COUNTERS = {"_signature_from_function", "_signature_is_functionlike"}
 
 
 class Lines:
@@ -90,6 +93,8 @@ class Lines:
         """Give what runs from here on to a context, and trace it; return the one before."""
         self.resume()
         before = self.context
+        while _shown:  # no later test finds their lines there
+            linecache.cache.pop(_shown.pop(), None)
         if context != before and self.coverage is not None:
             try:
                 self._mend(before)
@@ -170,9 +175,14 @@ class Lines:
                 (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
 
     def _hear(self, event: str, args: tuple[object, ...]) -> None:
-        if event not in HEARD or self.coverage is None:
-            return
-        context, first = _written(self.context), args[0] if args else None
+        if event in HEARD and self.coverage is not None:
+            try:
+                self._heed(event, args, _written(self.context))
+            except Exception:  # noqa: BLE001  # the tested code may have patched what this uses: then it is in doubt
+                self.outside.add(self.context)
+
+    def _heed(self, event: str, args: tuple[object, ...], context: str) -> None:
+        first = args[0] if args else None
         if event == "exec":  # of a module, its code
             if context and isinstance(first, CodeType) and first.co_name == "<module>":
                 self.importing |= {context} if Places(self.asked["root"]).shown(first.co_filename) else set()
@@ -199,20 +209,21 @@ class Lines:
 def _read(places: Places, what: object, how: object) -> tuple[str | None, bool] | None:
     """Return the file of the project whose code is read, not to be run, and whether that is kept for other readers."""
     is_code = isinstance(what, FunctionType) and how == "__code__"
-    path = os.fsdecode(what) if isinstance(what, str | bytes) else ""
+    path = "" if is_code or not isinstance(what, str | bytes | os.PathLike) else os.fsdecode(what)
     if not is_code and not path.endswith(".py"):
         return None
-    frame, past = sys._getframe(2), list[str]()  # noqa: SLF001
-    while frame.f_back and (name := frame.f_code.co_filename.rpartition(os.sep)[2]) in OPENERS:
-        past.append(f"{name}:{frame.f_code.co_name}")
-        frame = frame.f_back
-    by, above = frame.f_code.co_filename, frame.f_back
-    if isinstance(what, FunctionType):  # libraries count its arguments, as `inspect` does but to find the file
-        counts = any(each.startswith("inspect.py") for each in past) and "inspect.py:getfile" not in past
-        return None if counts or not places.shown(by) else (places.shown(what.__code__.co_filename), False)
-    imports = by.startswith("<frozen importlib") and above and above.f_code.co_name in {"get_code", "exec_module"}
-    passed = imports or any(each in by for each in RUNNERS)
-    return None if passed else (places.shown(path), any(each.startswith("linecache.py") for each in past))
+    codes = [frame.f_code for frame, _ in walk_stack(sys._getframe(3))]  # noqa: SLF001
+    past = [*takewhile(lambda c: c.co_filename.endswith(OPENERS) and not places.shown(c.co_filename), codes)]
+    by, above, *_ = codes[len(past) :]
+    is_own, lines = places.shown(by.co_filename), any(code.co_filename.endswith("linecache.py") for code in past)
+    if isinstance(what, FunctionType):  # libraries count its arguments
+        counts = not is_own or COUNTERS & {code.co_name for code in past}
+        return None if counts else (places.shown(what.__code__.co_filename), False)
+    imports = by.co_filename.startswith("<frozen importlib") and above.co_name in {"get_code", "exec_module"}
+    passed = imports or (not is_own and any(each in by.co_filename for each in RUNNERS))
+    if passed and lines:
+        _shown.add(path)
+    return None if passed else (places.shown(os.path.realpath(path)), lines)
 
 
 def _written(text: str) -> str:
@@ -259,7 +270,7 @@ def _unheard() -> Iterator[str]:
         yield "torch.compile ran code whose lines were not seen"
 
 
-_lines = Lines()
+_lines, _shown = Lines(), set[str]()  # which files were read to be shown
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -109,8 +109,7 @@ class Traced(Model):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Return what was not seen, beside what other processes ran."""
-        ended = () if self.ended else ("the test run did not come to its end",)
-        return (*ended, *sorted({*self.unheard}))
+        return (*(() if self.ended else ("the test run did not come to its end",)), *sorted({*self.unheard}))
 
 
 COMPILED = (".so", ".pyd", ".dll", ".dylib")

@@ -16,8 +16,7 @@ MAX_KEY, KEPT_KEY = 2000, 200
 MAX_HOPS = 4
 ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_"})  # what a module's method returns
 NAMED = ast.Name | ast.Attribute | ast.Subscript
-# what is asked so is the same in each turn of a loop
-SETTLED = re.compile(r"_*(uses?|supports?)_|\w*(available|installed|supported)$")
+SETTLED = re.compile(r"_*(uses?|supports?)_|\w*(available|installed|supported)$")  # asked so, it is one in a whole loop
 PARTIAL = "functools.partial"
 STABLE = re.compile(
     "bool|enumerate|find_spec|float|getenv|hasattr|int|isinstance|items|keys|len|list|optimizers|parameters|range|"
