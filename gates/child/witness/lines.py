@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import takewhile
+from itertools import islice, takewhile
 from json import dumps
 from pathlib import Path
 from traceback import walk_stack
@@ -42,7 +42,7 @@ HEARD = {*STARTS, *NETWORK, "open", "exec", "object.__getattr__"}
 # who reads code for others, who reads it to run it or to show it, or its numbers to try them, and who counts arguments
 OPENERS = ("/pathlib.py", "/tokenize.py", "/linecache.py", "/inspect.py", "/dis.py")
 RUNNERS = (f"{os.sep}_pytest{os.sep}", f"{os.sep}hypothesis{os.sep}", "traceback.py", "warnings.py", HERE)
-COUNTERS = {"_signature_from_function", "_signature_is_functionlike"}
+COUNTERS, DEEPEST = {"_signature_from_function", "_signature_is_functionlike"}, 16  # frames above who reads for others
 
 
 class Lines:
@@ -212,7 +212,7 @@ def _read(places: Places, what: object, how: object) -> tuple[str | None, bool] 
     path = "" if is_code or not isinstance(what, str | bytes | os.PathLike) else os.fsdecode(what)
     if not is_code and not path.endswith(".py"):
         return None
-    codes = [frame.f_code for frame, _ in walk_stack(sys._getframe(3))]  # noqa: SLF001
+    codes = [frame.f_code for frame, _ in islice(walk_stack(sys._getframe(3)), DEEPEST)]  # noqa: SLF001
     past = [*takewhile(lambda c: c.co_filename.endswith(OPENERS) and not places.shown(c.co_filename), codes)]
     by, above, *_ = codes[len(past) :]
     is_own, lines = places.shown(by.co_filename), any(code.co_filename.endswith("linecache.py") for code in past)
