@@ -270,8 +270,7 @@ def _held(top: str) -> Iterator[str]:
     found = (f"{here}/{name}" for here, inner, names in os.walk(top, followlinks=True) for name in (*inner, *names))
     for path in islice(found, MOST_LINKED):
         with suppress(OSError):
-            state = os.stat(path)  # noqa: PTH116  # of thousands
-            yield f"{path} {state.st_size} {state.st_mtime_ns}"
+            yield f"{path} {(state := os.stat(path)).st_size} {state.st_mtime_ns}"  # noqa: PTH116  # of thousands
 
 
 @contextmanager

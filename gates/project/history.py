@@ -263,7 +263,8 @@ class TwoStates:
 
     def named(self, paths: Sequence[str]) -> tuple[Files, Files]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""
-        return self.before(paths), {path: content for path in paths if (content := self._now(path)) is not None}
+        now = {path: content for path in paths if (content := self._now(path)) is not None}
+        return self.before(paths), now
 
     def changed(self, folders: Iterable[str], suffixes: str | tuple[str, ...]) -> tuple[Files, Files]:
         """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
