@@ -128,7 +128,7 @@ def warming(context: Context, log: Path, stack: ExitStack) -> Warm | None:
     """Return what begins to import torch, until the stack is closed; none where it can't be had."""
     with suppress(EvidenceUnavailable):
         found = stack.enter_context(warm(context.python, context.root, log, {**process.environment(), **ONE_THREAD}))
-        found.load([context.root], "warm:load", IMPORTED)
+        found.load([], "warm:load", IMPORTED)
         return found
     return None
 

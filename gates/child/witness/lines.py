@@ -37,8 +37,8 @@ TOLD = ("protocol", "logstart", "makereport", "logreport", "logfinish")
 TELLING = (*WRAPPED, *(f"runtest_{name}" for name in TOLD), "report_teststatus", "json_runtest_stage")
 TELLERS = {"_pytest", "pytest_jsonreport", "_hypothesis_pytestplugin", __name__.partition(".")[0]}
 CALLERS = {*TELLERS, "__main__", "pluggy", "pytest", "runpy"}
-IN_GIT = f"{os.sep}.git{os.sep}"
-HEARD = {*STARTS, *NETWORK, "open", "exec", "object.__getattr__"}
+IN_GIT, GETS = f"{os.sep}.git{os.sep}", "object.__getattr__"
+HEARD = {*STARTS, *NETWORK, "open", "exec", GETS}
 # who reads code for others, who reads it to run it or to show it, or its numbers to try them, and who counts arguments
 OPENERS = ("/pathlib.py", "/tokenize.py", "/linecache.py", "/inspect.py", "/dis.py")
 RUNNERS = (f"{os.sep}_pytest{os.sep}", f"{os.sep}hypothesis{os.sep}", "traceback.py", "warnings.py", HERE)
@@ -175,7 +175,7 @@ class Lines:
                 (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
 
     def _hear(self, event: str, args: tuple[object, ...]) -> None:
-        if event in HEARD and self.coverage is not None:
+        if event in HEARD and self.coverage is not None and (event != GETS or args[1:] == ("__code__",)):
             try:
                 self._heed(event, args, _written(self.context))
             except Exception:  # noqa: BLE001  # the tested code may have patched what this uses: then it is in doubt
@@ -193,9 +193,9 @@ class Lines:
                 what = f"started another process ({_written(program)}), which was not followed"
                 self.told["unseen"].setdefault(context, what)
             self.outside |= {context} if name == "git" else set()
-        elif event not in {"open", "object.__getattr__"} or (isinstance(first, str) and IN_GIT in os.sep + first):
+        elif event not in {"open", GETS} or (isinstance(first, str) and IN_GIT in os.sep + first):
             self.outside.add(context)
-        elif (read := _read(Places(self.asked["root"]), *args[:2])) and read[0]:
+        elif (read := _read(Places(self.asked["root"]), first)) and read[0]:
             self.reading.add((f"{self.asked['root']}/{read[0]}", "" if read[1] else context))
 
     def _leave(self) -> None:
@@ -206,11 +206,10 @@ class Lines:
         self.paused = False
 
 
-def _read(places: Places, what: object, how: object) -> tuple[str | None, bool] | None:
+def _read(places: Places, what: object) -> tuple[str | None, bool] | None:
     """Return the file of the project whose code is read, not to be run, and whether that is kept for other readers."""
-    is_code = isinstance(what, FunctionType) and how == "__code__"
-    path = "" if is_code or not isinstance(what, str | bytes | os.PathLike) else os.fsdecode(what)
-    if not is_code and not path.endswith(".py"):
+    path = os.fsdecode(what) if isinstance(what, str | bytes | os.PathLike) else ""
+    if not isinstance(what, FunctionType) and not path.endswith(".py"):
         return None
     codes = [frame.f_code for frame, _ in islice(walk_stack(sys._getframe(3)), DEEPEST)]  # noqa: SLF001
     past = [*takewhile(lambda c: c.co_filename.endswith(OPENERS) and not places.shown(c.co_filename), codes)]
